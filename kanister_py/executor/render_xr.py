@@ -43,7 +43,7 @@ def render(inputs: RenderInput, engine: Engine) -> Rendered:
     xr = prepare_xr(inputs.xr, inputs.composition, inputs.observed, legacy=legacy)
     observed = _with_connection_details(observed_for(xr, inputs.observed), engine, legacy=legacy)
     # As in the original, objects of any kind may have a namespace here.
-    engine = engine._replace(rules=ComposedRules(is_legacy=legacy, allows_twins=True))
+    engine = engine._replace(rules=ComposedRules(is_legacy=legacy, allows_duplicates=True))
     composed = compose(inputs.composition, observed, engine, context=inputs.context)
     was_selected = not names_composition(inputs.xr, inputs.composition, legacy=legacy)
     return rendered(xr, inputs.composition, composed, legacy=legacy, was_selected=was_selected)

@@ -162,7 +162,7 @@ class TestWhatIsPrinted:
         write(composition=composition(patching(functionRef={"name": name})))
         code, documents, err = render()
         assert (code, len(documents)) == (0, 2)
-        assert f"built in, stands in for {name}" in err
+        assert f"built in, is used in place of {name}" in err
 
     def test_results_context_and_the_whole_xr_are_printed_when_asked_for(
         self, render: Render
@@ -408,7 +408,7 @@ class TestWhatIsPrinted:
         code, documents, err = render()
         assert code == 0
         assert [each["metadata"]["name"] for each in documents[1:]] == ["m", "m"]
-        assert 'warning: composed resources "one" and "two" are one object: ConfigMap m' in err
+        assert 'warning: composed resources "one" and "two" are the same object: ConfigMap m' in err
 
 
 class TestWhatTheEngineAnswers:
@@ -676,7 +676,7 @@ class TestWhatRunsAFunction:
         assert code == 0, err
         want = {"number": 2**53, "text": str(2**53), "own": 2**53}
         assert documents[1]["spec"] == want
-        assert "a double cannot hold" in err
+        assert "cannot be represented as a double" in err
 
     def test_a_function_that_is_served_elsewhere_answers_as_the_one_that_is_built_in(
         self, write: Write, render: Render
@@ -765,14 +765,16 @@ class TestWhatRunsAFunction:
         write(functions=function("function-patch-and-transform", package))
         code, _, err = render("functions.yaml")
         assert code == 0
-        assert f"stands in for {package}" in err
+        assert f"is used in place of {package}" in err
 
     @pytest.mark.parametrize(
         ("annotations", "problem"),
         [
             pytest.param({"runtime": "Podman"}, "Must be one of Development", id="unknown runtime"),
-            pytest.param({"runtime": "InProcess"}, "No function is built in", id="not built in"),
-            pytest.param({"runtime": "Process"}, "Must hold the command", id="no command"),
+            pytest.param(
+                {"runtime": "InProcess"}, "No built-in function can run", id="not built in"
+            ),
+            pytest.param({"runtime": "Process"}, "Must contain the command", id="no command"),
             pytest.param({"runtime": "Python", "entry": "x"}, "module:Class", id="no class"),
         ],
     )
@@ -875,7 +877,7 @@ class TestWhatIsRefused:
         write(composition=composition(patching(wenn="true")))
         code, _, err = render()
         assert code == 0
-        assert "spec.pipeline[0].wenn: Nothing reads this field; did you mean when?" in err
+        assert "spec.pipeline[0].wenn: Unknown field; did you mean when?" in err
 
     def test_an_input_with_a_field_that_its_function_does_not_know(
         self, write: Write, render: Render
@@ -989,7 +991,7 @@ class TestSuites:
         [
             pytest.param({"resourceCount": 2}, "resourceCount: expected 2, found 1", id="count"),
             pytest.param({"ready": True}, "ready: expected true, found false", id="ready"),
-            pytest.param({"error": "x"}, "came to its end", id="no error"),
+            pytest.param({"error": "x"}, "the pipeline succeeded", id="no error"),
             pytest.param(
                 {"resources": [{"name": "no"}]},
                 "resources[no]: expected one; there are bucket",

@@ -93,7 +93,7 @@ def test_a_package_of_ours_runs_exactly_the_version_of_its_tag(
 ) -> None:
     code, _, err = render(steps=[step()], functions=[package(tag)])
     assert code == 0
-    assert f"{JINJA} {version}, which is built in, stands in" in err
+    assert f"{JINJA} {version}, which is built in, is used in place of" in err
     assert ("is deprecated since release 0.2.0" in err) is (version == "v0.1.0")
 
 
@@ -162,7 +162,7 @@ def patching() -> dict[str, Any]:
 def test_a_published_file_goes_on_rendering(render: Render, tag: str) -> None:
     code, _, err = render(steps=[patching()], functions=[upstream(tag)])
     assert code == 0
-    assert f"{PATCHING} v0.1.0, which is built in, stands in for" in err
+    assert f"{PATCHING} v0.1.0, which is built in, is used in place of" in err
     assert ("it answers for ~0.10, not for v0.8.2" in err) is (tag == "v0.8.2")
 
 
@@ -171,4 +171,6 @@ def test_strict_versions_refuse_a_release_that_nobody_stands_for(render: Render)
     assert render(strict, steps=[patching()], functions=[upstream("v0.10.1")])[0] == 0
     code, _, err = render(strict, steps=[patching()], functions=[upstream("v0.8.2")])
     assert code == 1
-    assert "spec.package: No version stands in: it answers for ~0.10, not for v0.8.2" in err
+    assert (
+        "spec.package: No built-in version can be used: it answers for ~0.10, not for v0.8.2" in err
+    )

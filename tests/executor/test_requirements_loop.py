@@ -270,5 +270,5 @@ class TestWhatIsAllowed:
         error = stage.compose(Step("a", "a", allowed=(rule,))).error
         assert (error is None) is is_allowed
         if error is not None:
-            assert "it may not ask for ConfigMap of v1" in error.message
+            assert "it may not require ConfigMap of v1" in error.message
             assert "(function a, revision a-1)" in error.message

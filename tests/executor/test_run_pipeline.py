@@ -484,8 +484,10 @@ class TestWhatGoesWrong:
                 {"kind": "A", "metadata": {}}, "apiVersion", "no apiVersion", id="no version"
             ),
             pytest.param({"apiVersion": "v1"}, "kind", "no kind", id="no kind"),
-            pytest.param(config_map(labels=[1]), "metadata.labels", "no map", id="labels"),
-            pytest.param(config_map(name=3), "metadata.name", "no text", id="a number as name"),
+            pytest.param(config_map(labels=[1]), "metadata.labels", "not a map", id="labels"),
+            pytest.param(
+                config_map(name=3), "metadata.name", "not a string", id="a number as name"
+            ),
             pytest.param(
                 config_map(ownerReferences=[{"controller": True, "kind": "B", "name": "b"}]),
                 "metadata.ownerReferences",
@@ -511,21 +513,21 @@ class TestWhatGoesWrong:
         )
         error = stage.compose(*stage.steps("a", "b")).error
         assert isinstance(error, ComposedResourceRefused)
-        assert 'composed resources "x" and "y" are one object: ConfigMap same' in error.message
+        assert 'composed resources "x" and "y" are the same object: ConfigMap same' in error.message
         assert error.step == "b"
 
     def test_two_resources_that_say_the_same_of_one_object_are_told_where_nothing_is_applied(
         self,
     ) -> None:
         steps = {"a": adds("x", config_map(name="same")), "b": adds("y", config_map(name="same"))}
-        stage = Stage(steps, rules=ComposedRules(allows_twins=True))
+        stage = Stage(steps, rules=ComposedRules(allows_duplicates=True))
         composed = stage.compose(*stage.steps("a", "b"))
         assert [each.name for each in composed.resources] == ["x", "y"]
         (notice,) = composed.notices
         assert (notice.reason, notice.function) == ("SameObject", "b")
         assert notice.facts == {"step": "b", "path": "desired.resources[y].resource.metadata.name"}
         differs = adds("y", {**config_map(name="same"), "data": {"k": "other"}})
-        stage = Stage({**steps, "b": differs}, rules=ComposedRules(allows_twins=True))
+        stage = Stage({**steps, "b": differs}, rules=ComposedRules(allows_duplicates=True))
         assert stage.compose(*stage.steps("a", "b")).error is not None
 
     @pytest.mark.parametrize("field", ["annotations", "labels"])
@@ -574,8 +576,8 @@ class TestWhatGoesWrong:
         assert isinstance(error, PipelineStepRefused)
         assert error.cause.reason == "RequirementsUnsettled"
         assert error.cause.message.endswith(
-            "in the round before the last it asked for r: ConfigMap of v1 named n5; "
-            "in the last it asked for r: ConfigMap of v1 named n6; it said: still looking"
+            "the last but one iteration required r: ConfigMap of v1 named n5; "
+            "the last one required r: ConfigMap of v1 named n6; results: still looking"
         )
         assert len(stage.runner.calls) == 6
 
@@ -600,7 +602,7 @@ class TestWhatGoesWrong:
         assert (error is None) is is_there
         if error is not None:
             assert error.reason == "PipelineStepFailed"
-            assert "it may not ask for Secret of v1" in error.message
+            assert "it may not require Secret of v1" in error.message
 
 
 def test_what_was_asked_last_time_is_there_from_the_first_call_on() -> None:

@@ -171,7 +171,7 @@ class Action(ApiModel):
 
 
 class Blueprint(ApiModel):
-    """NamedMap actions that can run on an application."""
+    """Named actions that can run on an application."""
 
     api_version: str = ""
     kind: str = "Blueprint"

@@ -9,8 +9,8 @@
             response.desire("bucket", {"apiVersion": "…", "kind": "Bucket", …})
             return response
 
-Both are mappings as well, with the messages' own keys: authors who like dicts better
-take `request["observed"]` and returns a dict.
+Both are also mappings with the keys of the protocol's messages, so a function can read
+`request["observed"]` and return a plain dict instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class InvalidResponse(UsageError, reason="InvalidResponse"):
-    """A function was about to answer what no response can say."""
+    """A function built a response that the protocol cannot express."""
 
 
 DEFAULT_TTL_SECONDS = 60.0
@@ -52,11 +52,11 @@ _READY = {True: "READY_TRUE", False: "READY_FALSE"}
 
 
 class Request(Mapping[str, Any]):
-    """The content of one call of a function: read it, never change it.
+    """The request of one function call. It must not be modified.
 
-    As a mapping it is the message. Its large parts are read when they are first
-    asked for; with `is_own` they are copies that belong to the function. With `is_lazy`,
-    `lazy` reads the resources of a state one by one.
+    As a mapping it has the keys of the message. Large parts are decoded on first access;
+    with `is_own` they are copies that belong to the function. With `is_lazy`, `lazy`
+    decodes the resources of a state one by one.
     """
 
     __slots__ = ("_composite", "_data", "_is_lazy", "_is_own", "message")
@@ -97,10 +97,10 @@ class Request(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def lazy(self, key: str) -> Data:
-        """Give `observed` or `desired`; who `is_lazy` reads its resources one by one."""
+        """Return `observed` or `desired`; with `is_lazy`, its resources are decoded one by one."""
         part: Part = getattr(self.message, key)
-        found: Data = part.lazy if self._is_lazy else self[key]
-        return found
+        state: Data = part.lazy if self._is_lazy else self[key]
+        return state
 
     @property
     def tag(self) -> str:
@@ -109,26 +109,25 @@ class Request(Mapping[str, Any]):
     @property
     def input(self) -> Data:
         """The input of the step; empty if it has none."""
-        found: Data = self.get("input") or {}
-        return found
+        document: Data = self.get("input") or {}
+        return document
 
     def parse_input(self, model: type[Model]) -> Model:
-        """Read what the step hands in as a model, or say everything that is wrong with it.
+        """Parse the input of the step, or raise a `UsageError` that lists every problem.
 
-        apiVersion, kind and metadata are those of the step's object, and no concern of
-        a model that does not name them.
+        `apiVersion`, `kind` and `metadata` are left out if the model has no such fields.
         """
-        named = {each.alias or name for name, each in model.model_fields.items()}
-        given = {
+        named = {field.alias or name for name, field in model.model_fields.items()}
+        document = {
             key: value
             for key, value in self.input.items()
             if key in named or key not in ("apiVersion", "kind", "metadata")
         }
         try:
-            return model.model_validate(given)
+            return model.model_validate(document)
         except ValidationError as error:
             problems = [
-                f"{'.'.join(str(each) for each in one['loc']) or 'input'}: {one['msg']}"
+                f"{'.'.join(str(part) for part in one['loc']) or 'input'}: {one['msg']}"
                 for one in error.errors(include_url=False, include_input=False)
             ]
             raise UsageError(
@@ -138,7 +137,7 @@ class Request(Mapping[str, Any]):
 
     @property
     def composite(self) -> Data:
-        """The composite resource as it was observed."""
+        """The observed composite resource."""
         return self._observed().get("resource", {})  # type: ignore[no-any-return]  # JSON
 
     @property
@@ -157,51 +156,53 @@ class Request(Mapping[str, Any]):
 
     @property
     def resources(self) -> dict[str, Data]:
-        """The composed resources as they were observed, by the name their function gave them."""
-        found = self["observed"].get("resources") or {}
-        return {name: each.get("resource", {}) for name, each in found.items()}
+        """The observed composed resources, by their names within the composite resource."""
+        observed = self["observed"].get("resources") or {}
+        return {name: resource.get("resource", {}) for name, resource in observed.items()}
 
     def resource_connection_details(self, name: str) -> dict[str, bytes]:
         return _plain((self["observed"].get("resources") or {}).get(name) or {})
 
     def condition(self, type_: str, resource: str = "") -> Data:
-        """Give a condition of the composite resource, or of a composed one; `{}` is none."""
-        found = self.resources.get(resource, {}) if resource else self.composite
-        return dict(condition_of(found, type_))
+        """Return a condition of the composite or a composed resource, or `{}` if it has none."""
+        target = self.resources.get(resource, {}) if resource else self.composite
+        return dict(condition_of(target, type_))
 
     @property
     def context(self) -> Data:
-        found: Data = self["context"]
-        return found
+        return self["context"]  # type: ignore[no-any-return]  # JSON
 
     @property
     def environment(self) -> Data:
         """The data of environment configs; empty if there are none."""
-        found: Data = self.context.get(ENVIRONMENT) or {}
-        return found
+        data: Data = self.context.get(ENVIRONMENT) or {}
+        return data
 
     def credentials(self, name: str) -> dict[str, bytes]:
-        """Give the credentials that the step names so; empty if it has none."""
-        found = (self.get("credentials") or {}).get(name) or {}
-        data = (found.get("credentialData") or {}).get("data") or {}
+        """Return the credentials of this name in the step, or `{}` if it has none."""
+        credential = (self.get("credentials") or {}).get(name) or {}
+        data = (credential.get("credentialData") or {}).get("data") or {}
         return {key: b64decode(value) for key, value in data.items()}
 
     def required(self, name: str) -> list[Data] | None:
-        """Give the resources that were asked for under a name; None: not looked for yet."""
+        """Return the resources required under a name, or None if they were not fetched yet."""
         for field in ("requiredResources", "extraResources"):
-            found = (self.get(field) or {}).get(name)
-            if found is not None:
-                return [each.get("resource", {}) for each in found.get("items") or ()]
+            resources = (self.get(field) or {}).get(name)
+            if resources is not None:
+                return [resource.get("resource", {}) for resource in resources.get("items") or ()]
         return None
 
     def required_schema(self, name: str) -> Data | None:
-        """Give the OpenAPI schema that was asked for; None: not looked for yet, or not there."""
-        found = (self.get("requiredSchemas") or {}).get(name) or {}
-        schema: Data | None = found.get("openapiV3")
+        """Return the OpenAPI schema required under a name.
+
+        None if it was not fetched yet, or if the cluster has no such schema.
+        """
+        required = (self.get("requiredSchemas") or {}).get(name) or {}
+        schema: Data | None = required.get("openapiV3")
         return schema
 
     def can(self, capability: str) -> bool:
-        """Say whether the caller announced a capability, such as `REQUIRED_SCHEMAS`."""
+        """Return whether the caller announced a capability, such as `REQUIRED_SCHEMAS`."""
         return f"CAPABILITY_{capability}" in self.message.capabilities
 
 
@@ -209,7 +210,7 @@ _ANSWER_KEYS = ("meta", "desired", "results", "context", "requirements", "condit
 
 
 class _Answer(Mapping[str, Any]):
-    """An answer as it grows: as a mapping with the message's keys, and as the message."""
+    """A response under construction, which is also a mapping with the keys of the message."""
 
     __slots__ = (
         "_conditions",
@@ -238,9 +239,9 @@ class _Answer(Mapping[str, Any]):
 
     @property
     def desired(self) -> Data:
-        """The desired state, which the function may change: `composite` and `resources`.
+        """The desired state, `composite` and `resources`. The function may modify it.
 
-        All resources of it are decoded. The methods for one resource decode only that one.
+        All its resources are decoded. The methods for one resource decode only that one.
         """
         state = self._state()
         if self._has_undecoded:
@@ -257,30 +258,30 @@ class _Answer(Mapping[str, Any]):
         return self._desired
 
     def _resources(self) -> Data:
-        found: Data = self._state().get("resources") or {}
-        return found
+        resources: Data = self._state().get("resources") or {}
+        return resources
 
     def _resource(self, name: str) -> Data | None:
         resources = self._resources()
-        found = resources.get(name)
-        if found is not None and type(found) is not dict:
-            found = resources[name] = copy_json(found)
-        return found
+        resource = resources.get(name)
+        if resource is not None and type(resource) is not dict:
+            resource = resources[name] = copy_json(resource)
+        return resource
 
     @property
     def context(self) -> Data:
-        """The context for the steps after this one, yours to change."""
+        """The context for later steps. The function may modify it."""
         if self._context is None:
             self._context = copy_json(self._request.message.context.data)
         return self._context
 
     @property
     def is_changed(self) -> bool:
-        """Say whether the desired state was touched at all."""
+        """Whether the desired state was accessed, and so copied."""
         return self._desired is not None
 
     def as_message(self) -> FunctionResponse:
-        """Give the answer. What was not touched stays in the form in which it came."""
+        """Return the response. Parts that were not accessed are passed on undecoded."""
         request = self._request.message
         return FunctionResponse(
             desired=request.desired if self._desired is None else Part(self._desired),
@@ -294,7 +295,7 @@ class _Answer(Mapping[str, Any]):
         )
 
     def _value_of(self, key: str) -> Any:
-        """Give one part alone: to touch the state would copy it."""
+        """Return one part. The others are not accessed, since that would copy them."""
         match key:
             case "meta":
                 meta: Data = {"tag": self._request.tag} if self._request.tag else {}
@@ -321,11 +322,10 @@ class _Answer(Mapping[str, Any]):
 
 
 class Response(_Answer):
-    """The answer of a function, begun with what the functions before it desired.
+    """The response of a function. It starts with the desired state of earlier functions.
 
-    The desired state and the context of the request are taken over, copied when they
-    are first touched: what other functions want stays as it is. The answer holds for
-    `ttl_seconds`; zero forbids to keep it.
+    The desired state and the context of the request are copied on first access. The
+    response may be cached for `ttl_seconds`; zero means that it must not be cached.
     """
 
     __slots__ = ()
@@ -334,36 +334,36 @@ class Response(_Answer):
 
     @property
     def composite(self) -> Data:
-        """The composite resource as it is desired; only its status is heeded."""
-        found: Data = self._composite().setdefault("resource", {})
-        return found
+        """The desired composite resource. Only its status has an effect."""
+        resource: Data = self._composite().setdefault("resource", {})
+        return resource
 
     def _composite(self) -> Data:
-        found: Data = self._state().setdefault("composite", {})
-        return found
+        composite: Data = self._state().setdefault("composite", {})
+        return composite
 
     def set_status(self, status: Mapping[str, Any] | BaseModel) -> None:
-        """Add to the status of the composite resource; what is there already is kept."""
+        """Merge fields into the status of the composite resource."""
         _merge(self.composite.setdefault("status", {}), _as_data(status))
 
     def set_composite_ready(self, ready: bool | None) -> None:
-        """Say whether the composite resource is ready, whatever the composed ones are."""
+        """Set whether the composite resource is ready, regardless of its composed resources."""
         _set_ready(self._composite(), ready)
 
     def set_connection_details(self, details: Mapping[str, bytes | str]) -> None:
-        """Add to the connection details of the composite resource."""
+        """Add connection details of the composite resource."""
         self._composite().setdefault("connectionDetails", {}).update(_base64(details))
 
     # The composed resources
 
     def resource(self, name: str) -> Data | None:
-        """Give a composed resource as it is desired so far, yours to change, or None."""
-        found = self._resource(name)
-        return None if found is None else found.setdefault("resource", {})
+        """Return a desired composed resource, or None. The function may modify it."""
+        desired = self._resource(name)
+        return None if desired is None else desired.setdefault("resource", {})
 
     @property
     def resources(self) -> Iterator[str]:
-        """The names of the composed resources that are desired so far."""
+        """Names of the desired composed resources."""
         return iter(sorted(self._resources()))
 
     def desire(
@@ -374,30 +374,30 @@ class Response(_Answer):
         ready: bool | None = None,
         connection_details: Mapping[str, bytes | str] | None = None,
     ) -> None:
-        """Desire a composed resource, in place of what was desired under its name."""
-        wanted: Data = {"resource": _as_data(resource)}
-        _set_ready(wanted, ready)
+        """Set a desired composed resource, replacing one of the same name."""
+        desired: Data = {"resource": _as_data(resource)}
+        _set_ready(desired, ready)
         if connection_details:
-            wanted["connectionDetails"] = _base64(connection_details)
-        self._state().setdefault("resources", {})[name] = wanted
+            desired["connectionDetails"] = _base64(connection_details)
+        self._state().setdefault("resources", {})[name] = desired
 
     def merge(self, name: str, resource: Mapping[str, Any] | BaseModel) -> None:
-        """Add to a composed resource, objects key by key; desire it if it is not yet."""
-        found = self._resource(name)
-        if found is None:
-            found = self._state().setdefault("resources", {})[name] = {}
-        _merge(found.setdefault("resource", {}), _as_data(resource))
+        """Merge fields into a desired composed resource; add the resource if it is missing."""
+        desired = self._resource(name)
+        if desired is None:
+            desired = self._state().setdefault("resources", {})[name] = {}
+        _merge(desired.setdefault("resource", {}), _as_data(resource))
 
     def undesire(self, name: str) -> None:
-        """Desire a composed resource no longer: it will be deleted."""
+        """Remove a desired composed resource, so that it is deleted."""
         self._resources().pop(name, None)
 
     def set_ready(self, name: str, ready: bool | None) -> None:
-        """Say whether a desired composed resource is ready."""
-        found = self._resource(name)
-        if found is None:
-            raise InvalidResponse(f"Resource {name} is not desired, and cannot be ready")
-        _set_ready(found, ready)
+        """Set whether a desired composed resource is ready."""
+        resource = self._resource(name)
+        if resource is None:
+            raise InvalidResponse(f"Resource {name} is not desired, so its readiness cannot be set")
+        _set_ready(resource, ready)
 
     # Results and conditions
 
@@ -408,7 +408,7 @@ class Response(_Answer):
         self._say("WARNING", message, reason, to_claim)
 
     def fatal(self, message: str, *, reason: str = "", to_claim: bool = False) -> None:
-        """Stop the pipeline: nothing of it is applied."""
+        """Add a fatal result: the pipeline stops and nothing is applied."""
         self._say("FATAL", message, reason, to_claim)
 
     def _say(self, severity: str, message: str, reason: str, to_claim: bool) -> None:
@@ -426,13 +426,13 @@ class Response(_Answer):
         *,
         to_claim: bool = False,
     ) -> None:
-        """Set a condition of the composite resource; None is unknown."""
+        """Set a condition of the composite resource. A status of None means Unknown."""
         condition: Data = {"type": type_, "status": _STATUSES[status], "reason": reason}
         if message:
             condition["message"] = message
         self._conditions.append({**condition, **_target(to_claim)})
 
-    # What is needed besides
+    # Requirements
 
     def require(
         self,
@@ -444,9 +444,10 @@ class Response(_Answer):
         match_labels: Mapping[str, str] | None = None,
         namespace: str | None = None,
     ) -> None:
-        """Ask for resources: the function is called again, with them under this name.
+        """Require resources. The function is called again with them under this name.
 
-        Ask for the same in every call. Without a name or labels, every one of the kind.
+        A function must require the same resources in every call. Without a name or
+        labels, all resources of the kind are fetched.
         """
         if match_name is not None and match_labels is not None:
             raise InvalidResponse(
@@ -462,12 +463,12 @@ class Response(_Answer):
         self._requirements.setdefault("resources", {})[name] = selector
 
     def require_schema(self, name: str, api_version: str, kind: str) -> None:
-        """Ask for the OpenAPI schema of a kind."""
+        """Require the OpenAPI schema of a kind."""
         selector = {"apiVersion": api_version, "kind": kind}
         self._requirements.setdefault("schemas", {})[name] = selector
 
     def set_output(self, output: Mapping[str, Any]) -> None:
-        """Give an output, which only operations read."""
+        """Set the output, which only operations read."""
         self._output = copy_json(output)
 
 
@@ -486,15 +487,15 @@ def _copy_state(state: Data) -> Data:
 
 
 def _as_data(value: Mapping[str, Any] | BaseModel) -> Data:
-    """Copy an object, or write down a model: what its author set, under the names in JSON."""
+    """Copy an object, or dump the fields that were set in a model under their JSON names."""
     dump = getattr(value, "model_dump", None)
     if dump is None:
         copied: Data = copy_json(value)
         return copied
     data: Data = dump(mode="json", exclude_unset=True, by_alias=True)
-    # Authors of models of a kind seldom set these two: the class knows them.
-    whole: Data = dump(mode="json", by_alias=True, include={"apiVersion", "api_version", "kind"})
-    return {**{key: each for key, each in whole.items() if each is not None}, **data}
+    # Models of a kind have these two as defaults, which `exclude_unset` leaves out.
+    identity: Data = dump(mode="json", by_alias=True, include={"apiVersion", "api_version", "kind"})
+    return {**{key: value for key, value in identity.items() if value is not None}, **data}
 
 
 def _merge(into: Data, new: Mapping[str, Any]) -> None:
@@ -507,8 +508,8 @@ def _merge(into: Data, new: Mapping[str, Any]) -> None:
 
 
 def _plain(resource: Mapping[str, Any]) -> dict[str, bytes]:
-    found = resource.get("connectionDetails") or {}
-    return {key: b64decode(value) for key, value in found.items()}
+    details = resource.get("connectionDetails") or {}
+    return {key: b64decode(value) for key, value in details.items()}
 
 
 def _base64(details: Mapping[str, bytes | str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Cache keys: equal requests have one, and answers a time for which they are kept."""
+"""Keys and lifetimes of cached responses. Equal requests have equal keys."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse, Part
 from kanister_py.core.registry.entries import FunctionRevision
 
-# What a cluster changes by itself.
+# Fields that a cluster changes by itself.
 _NOISE = ("managedFields", "resourceVersion")
 
 _encode = JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr).encode
 
 
 class CacheKey(NamedTuple):
-    """Key of a kept answer: a revision, never a name alone, and a request."""
+    """Key of a cached response: the revision of the function, and the request."""
 
     revision: str
     tag: str
 
     @classmethod
     def of(cls, revision: FunctionRevision, tag: str) -> CacheKey:
-        # A name may come again with other content; its digest, number and endpoint do not.
+        # A name can be reused for other content; digest, number and endpoint then differ.
         parts = (revision.function, revision.name, str(revision.number), revision.digest)
         return cls("|".join((*parts, revision.endpoint)), tag)
 
 
 class Digests:
-    """The hashes of objects that pass through one run of a pipeline, each made once.
+    """Hashes of the objects in one run of a pipeline. Every object is hashed once.
 
-    Most of what a step desires is what the step before desired, the same objects in
-    memory. They are held on to, so that no other object takes their place in there.
+    Steps mostly pass on the desired objects of earlier steps, so hashes are stored by the
+    identity of the object. A reference to the object is kept so that its `id` is not reused.
 
-    What came over a wire may have its parts in another order each time. Unless
-    `is_exact`, its bytes are hashed all the same, and objects as their keys stand: for a
-    tag that is never looked up that is good enough, and reading or sorting them would take
-    longer than the call.
+    Parts that were received as bytes may have their map keys in another order each time.
+    With `is_exact`, they are decoded and hashed with sorted keys. Otherwise the bytes are
+    hashed as they are: enough for a tag that is never looked up, and much cheaper than
+    decoding and sorting, which would take longer than the call.
     """
 
     def __init__(self, *, is_exact: bool = True) -> None:
@@ -47,14 +47,14 @@ class Digests:
         self._is_exact = is_exact
 
     def of(self, value: Any) -> bytes:
-        """Hash a value of JSON; what stands in metadata for the cluster's own use is left out."""
-        known = self._known.get(id(value))
-        if known is not None:
-            return known[1]
+        """Hash a JSON value, without the metadata that the cluster changes by itself."""
+        entry = self._known.get(id(value))
+        if entry is not None:
+            return entry[1]
         kept = _without_noise(value)
         if not self._is_exact:
             try:
-                return self._note(value, _passing(marshal.dumps(kept, 0)))
+                return self._note(value, _fast_hash(marshal.dumps(kept, 0)))
             except ValueError:  # too deep, or no plain JSON
                 pass
         return self._note(value, sha256(_encode(kept).encode()).digest())
@@ -64,17 +64,17 @@ class Digests:
         return digest
 
     def of_part(self, part: Part) -> bytes:
-        """Hash a State or a Struct, object by object."""
+        """Hash a State or a Struct message, object by object."""
         received = None if self._is_exact else part.as_received
         if received is not None:
-            known = self._known.get(id(part))
-            if known is not None:
-                return known[1]
-            return self._note(part, _passing(received))
+            entry = self._known.get(id(part))
+            if entry is not None:
+                return entry[1]
+            return self._note(part, _fast_hash(received))
         data = part.data
-        known = self._known.get(id(data))
-        if known is not None:
-            return known[1]
+        entry = self._known.get(id(data))
+        if entry is not None:
+            return entry[1]
         digest = sha256()
         for key in sorted(data):
             value = data[key]
@@ -89,12 +89,12 @@ class Digests:
                 digest.update(self.of(value) if isinstance(value, dict) else _plain(value))
         return self._note(data, digest.digest())
 
-    def of_resources(self, found: Mapping[str, Data]) -> bytes:
+    def of_resources(self, resources: Mapping[str, Data]) -> bytes:
         """Hash a map of Resources."""
         digest = sha256()
-        for name in sorted(found):
+        for name in sorted(resources):
             digest.update(f"{name}\n".encode())
-            for item in found[name].get("items") or ():
+            for item in resources[name].get("items") or ():
                 self._add_resource(digest, item)
         return digest.digest()
 
@@ -108,8 +108,8 @@ class Digests:
             digest.update(self.of(inside) if isinstance(inside, dict) else _plain(inside))
 
 
-def _passing(data: bytes) -> bytes:
-    """Hash what is not kept: of a large state, this takes half the time."""
+def _fast_hash(data: bytes) -> bytes:
+    """Hash data for a tag that is not stored, in half the time of SHA-256."""
     return blake2b(data, digest_size=32).digest()
 
 
@@ -121,44 +121,43 @@ def _without_noise(value: Any) -> Any:
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict) or not any(key in metadata for key in _NOISE):
         return value
-    kept = {key: each for key, each in metadata.items() if key not in _NOISE}
+    kept = {key: value for key, value in metadata.items() if key not in _NOISE}
     return {**value, "metadata": kept}
 
 
 def tag_of(request: FunctionRequest, digests: Digests) -> str:
-    """Give the tag of a request: equal ones have one, whatever the cluster did to metadata."""
+    """Return the tag of a request. Metadata that the cluster changes by itself does not count."""
     digest = sha256()
     for part in (request.observed, request.desired, request.context):
         digest.update(digests.of_part(part))
     for value in (request.input, request.credentials, request.required_schemas):
         digest.update(digests.of(value) if value is not None else b"-")
-    for found in (request.required_resources, request.extra_resources):
-        digest.update(digests.of_resources(found) if found is not None else b"-")
+    for resources in (request.required_resources, request.extra_resources):
+        digest.update(digests.of_resources(resources) if resources is not None else b"-")
     return digest.hexdigest()
 
 
 def cache_seconds(response: FunctionResponse, override: float | None) -> float:
-    """Say how long an answer may be kept; a fatal one never is."""
+    """Return for how long a response may be cached; zero for a fatal one."""
     if response.is_fatal:
         return 0.0
     return max(response.ttl_seconds if override is None else override, 0.0)
 
 
 def is_storable(request: FunctionRequest, response: FunctionResponse) -> bool:
-    """Say whether an answer may lie on a disk: nothing secret went in or came out."""
+    """Return whether a response may be stored on disk: neither it nor its request has secrets."""
     if request.credentials:
         return False
     return not (_has_secrets(request.observed.data) or _has_secrets(response.desired.data))
 
 
 def _has_secrets(state: Data) -> bool:
-    resources = [state.get("composite"), *(state.get("resources") or {}).values()]
-    for each in resources:
-        if not isinstance(each, dict):
+    for resource in (state.get("composite"), *(state.get("resources") or {}).values()):
+        if not isinstance(resource, dict):
             continue
-        if each.get("connectionDetails"):
+        if resource.get("connectionDetails"):
             return True
-        resource = each.get("resource")
-        if isinstance(resource, dict) and resource.get("kind") == "Secret":
+        manifest = resource.get("resource")
+        if isinstance(manifest, dict) and manifest.get("kind") == "Secret":
             return True
     return False

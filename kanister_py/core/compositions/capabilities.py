@@ -1,4 +1,4 @@
-"""Capabilities and ageing versions of a pipeline's functions, before any step runs."""
+"""Checks of a pipeline's functions before any step runs: capabilities and versions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from kanister_py.core.revisions.package import COMPOSITION, has_capability
 
 
 class FunctionCapabilityMissing(UsageError, reason="MissingCapabilities"):
-    """A step would call a revision whose package is made for something else."""
+    """A step would call a revision whose package lacks the capability for compositions."""
 
-    def __init__(self, revision: FunctionRevision, others: Sequence[str]) -> None:
-        named = f"name {' or '.join(others)} in functionRevisionRef, or " if others else ""
+    def __init__(self, revision: FunctionRevision, alternatives: Sequence[str]) -> None:
+        named = (
+            f"name {' or '.join(alternatives)} in functionRevisionRef, or " if alternatives else ""
+        )
         super().__init__(
             f"Active revision {revision.name} of function {revision.function} is made for "
             f"{', '.join(sorted(revision.capabilities))}, not for {COMPOSITION}; {named}install "
@@ -30,51 +32,49 @@ class FunctionCapabilityMissing(UsageError, reason="MissingCapabilities"):
         )
         self.function = revision.function
         self.revision = revision.name
-        self.others = tuple(others)
+        self.others = tuple(alternatives)
 
 
 def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevision]) -> None:
-    """Refuse the revision that a step calls if its package is made for something else.
+    """Raise `FunctionCapabilityMissing` if a revision's package is not made for compositions.
 
-    It is not passed over for a lower one that would do: the highest that is routable
-    serves, and a step that went back unasked would hide that this one cannot. One that
-    does not say what it is made for is called.
+    No lower revision is chosen instead: falling back silently would hide that the highest
+    active revision cannot be used. A package without a list of capabilities is accepted.
     """
     if not revision.capabilities:
         return
     if has_capability(revision.capabilities, COMPOSITION):
         return
-    others = [
-        each.name
-        for each in family
-        if each.desired_state is DesiredState.ACTIVE
-        and has_capability(each.capabilities, COMPOSITION)
+    alternatives = [
+        revision.name
+        for revision in family
+        if revision.desired_state is DesiredState.ACTIVE
+        and has_capability(revision.capabilities, COMPOSITION)
     ]
-    raise FunctionCapabilityMissing(revision, others)
+    raise FunctionCapabilityMissing(revision, alternatives)
 
 
 class PipelineCheck(NamedTuple):
-    """Errors and notices that steps would meet, by their names."""
+    """Errors and notices of the steps of a pipeline, by step name."""
 
     errors: Mapping[str, FunctionCapabilityMissing | FunctionVersionRemoved]
     notices: Mapping[str, Sequence[Notice]]
 
 
 def check_pipeline(steps: Iterable[Step], functions: Registry[FunctionRevision]) -> PipelineCheck:
-    """Say of each step that the revision it would call is not made for composing, or is ageing.
+    """Find steps whose function lacks the capability, or has a removed or deprecated version.
 
-    That is the highest which it allows of those that are meant to serve, whether or not
-    they do: what a package is made for does not come and go with its pods, and people
-    should hear of it before the first resource is refused. Where there is none, nothing
-    is missing yet.
+    Checks the highest active revision that a step allows, healthy or not: capabilities do
+    not depend on running pods, and users should see the problem before the first composite
+    resource fails. Steps without such a revision are skipped.
     """
     errors: dict[str, FunctionCapabilityMissing | FunctionVersionRemoved] = {}
     notices: dict[str, Sequence[Notice]] = {}
     for step in steps:
         try:
-            meant = _as_meant(step.function, functions)
-            choice = choose_revision(meant, step.function, step.revision)
-            check_capability(choice.chosen, meant.family(step.function))
+            active = _assuming_healthy(step.function, functions)
+            choice = choose_revision(active, step.function, step.revision)
+            check_capability(choice.chosen, active.family(step.function))
         except (FunctionNotRegistered, FunctionRevisionNotFound):
             continue
         except (FunctionCapabilityMissing, FunctionVersionRemoved) as error:
@@ -85,13 +85,15 @@ def check_pipeline(steps: Iterable[Step], functions: Registry[FunctionRevision])
     return PipelineCheck(errors, notices)
 
 
-def _as_meant(function: str, functions: Registry[FunctionRevision]) -> Registry[FunctionRevision]:
-    """Give the revisions of one function as they will be once all that is active serves."""
+def _assuming_healthy(
+    function: str, functions: Registry[FunctionRevision]
+) -> Registry[FunctionRevision]:
+    """Return the revisions of a function as if all active ones were healthy."""
     builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
     builder.add(
         [
-            each._replace(is_healthy=True, endpoint=each.endpoint or "to come")
-            for each in functions.family(function)
+            revision._replace(is_healthy=True, endpoint=revision.endpoint or "to come")
+            for revision in functions.family(function)
         ]
     )
     return builder.build()

@@ -1,4 +1,4 @@
-"""Claims, and what passes between one and its composite resource."""
+"""Synchronization of a claim and its composite resource."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kanister_py.core.revisions.policy import UpdatePolicy, XrdRules, policy_of,
 
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
 
-# What only a claim has, or only a composite resource.
+# Fields of the spec that are not copied to the other object.
 _OF_CLAIMS: Final = ("resourceRef", "writeConnectionSecretToRef", "compositeDeletePolicy")
 _OF_COMPOSITES: Final = ("resourceRefs", "claimRef", "writeConnectionSecretToRef")
 _CHOICE: Final = (
@@ -32,7 +32,7 @@ _CHOICE: Final = (
     "compositionRevisionSelector",
     "compositionRevisionRef",
 )
-# What tools note on the object that they see is about that object alone.
+# Labels and annotations of these domains are about one object and are not copied.
 _LOCAL: Final = ("kubernetes.io/", "k8s.io/", "argocd.argoproj.io/", "helm.sh/", "fluxcd.io/")
 
 
@@ -44,80 +44,87 @@ def composite_of_claim(
     rules: XrdRules,
     manager: str,
 ) -> dict[str, Any]:
-    """Give the composite resource that a claim asks for, whether it is there yet or not.
+    """Build the composite resource of a claim, from the existing one if there is one.
 
-    What the claim says wins, but for what the composite resource decides by itself: the
-    revision while it follows, or while the claim names none, and what its definition
-    enforces. `manager` writes for claims: a selector of revisions that it wrote goes when
-    the claim's does.
+    Fields of the claim win, except for those that the composite resource decides: its
+    revision if the update policy is automatic or the claim names none, and enforced values
+    of the definition. `manager` is the field manager that writes on behalf of claims: a
+    revision selector that it wrote is removed when the claim no longer has one.
     """
     composite = composite or {}
-    spec, theirs = spec_of(claim), spec_of(composite)
-    left_out = (*_OF_CLAIMS, *_decided_by_composite(spec, theirs, rules))
-    wanted = {key: deepcopy(value) for key, value in spec.items() if key not in left_out}
-    # What was chosen for the resource stays, until the claim says otherwise.
+    spec, composite_spec = spec_of(claim), spec_of(composite)
+    left_out = (*_OF_CLAIMS, *_decided_by_composite(spec, composite_spec, rules))
+    merged = {key: deepcopy(value) for key, value in spec.items() if key not in left_out}
+    # Values of the composite resource stay unless the claim sets its own.
     for key in (*_CHOICE, *_OF_COMPOSITES):
-        if key not in wanted and key in theirs and not _is_taken_back(key, composite, manager):
-            wanted[key] = deepcopy(theirs[key])
-    wanted["claimRef"] = {
+        if key not in merged and key in composite_spec and not _is_revoked(key, composite, manager):
+            merged[key] = deepcopy(composite_spec[key])
+    merged["claimRef"] = {
         "apiVersion": claim.get("apiVersion"),
         "kind": claim.get("kind"),
         "namespace": namespace_of(claim),
         "name": name_of(claim),
     }
     metadata = _composite_metadata(claim, composite)
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": wanted}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": merged}
 
 
 def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
     labels = {**labels_of(composite), **_not_local(labels_of(claim))}
     labels |= {CLAIM_NAME: name_of(claim), CLAIM_NAMESPACE: namespace_of(claim)}
-    made: dict[str, Any] = {"labels": labels}
+    metadata: dict[str, Any] = {"labels": labels}
     annotations = {**annotations_of(composite), **_not_local(annotations_of(claim))}
-    # The composite resource's own name outside lives longer than what the claim says of it.
+    # The external name of the composite resource wins over that of the claim.
     existing = annotations_of(composite).get(EXTERNAL_NAME)
     if existing:
         annotations[EXTERNAL_NAME] = existing
     if annotations:
-        made["annotations"] = annotations
+        metadata["annotations"] = annotations
     if name_of(composite):
-        made["name"] = name_of(composite)
+        metadata["name"] = name_of(composite)
     else:
-        made["generateName"] = f"{name_of(claim)}-"
-    return made
+        metadata["generateName"] = f"{name_of(claim)}-"
+    return metadata
 
 
 def claim_spec_after(
     claim: Mapping[str, Any], composite: Mapping[str, Any], rules: XrdRules
 ) -> dict[str, Any]:
-    """Give the spec of a claim with what it takes over from its composite resource."""
-    spec, theirs = deepcopy(dict(spec_of(claim))), spec_of(composite)
+    """Return the spec of a claim, with the fields that its composite resource decides."""
+    spec, composite_spec = deepcopy(dict(spec_of(claim))), spec_of(composite)
     spec["resourceRef"] = {
         "apiVersion": composite.get("apiVersion"),
         "kind": composite.get("kind"),
         "name": name_of(composite),
     }
-    shown = _decided_by_composite(spec, theirs, rules)
+    shown = _decided_by_composite(spec, composite_spec, rules)
     for key in _CHOICE:
-        if key in theirs and (key not in spec or key in shown):
-            spec[key] = deepcopy(theirs[key])
+        if key in composite_spec and (key not in spec or key in shown):
+            spec[key] = deepcopy(composite_spec[key])
     return spec
 
 
 def claim_status_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the status that a claim takes over; its system conditions are made anew for it."""
-    theirs = status_of(composite)
+    """Return the status of a claim: that of its composite resource, with selected conditions.
+
+    The system conditions of the claim are set separately.
+    """
+    composite_status = status_of(composite)
     left_out = ("conditions", "claimConditionTypes", "crossplane", "lastHandledReconcileAt")
-    status = {key: deepcopy(value) for key, value in theirs.items() if key not in left_out}
-    shown = set(theirs.get("claimConditionTypes") or ())
-    found = {str(each.get("type")): each for each in conditions_of(composite)}
-    kept = [each for each in conditions_of(claim) if each.get("type") not in shown]
-    status["conditions"] = deepcopy([*kept, *(found[each] for each in sorted(shown & {*found}))])
+    status = {
+        key: deepcopy(value) for key, value in composite_status.items() if key not in left_out
+    }
+    shown = set(composite_status.get("claimConditionTypes") or ())
+    propagated = {str(condition.get("type")): condition for condition in conditions_of(composite)}
+    kept = [condition for condition in conditions_of(claim) if condition.get("type") not in shown]
+    status["conditions"] = deepcopy(
+        [*kept, *(propagated[type_] for type_ in sorted(shown & {*propagated}))]
+    )
     return status
 
 
 def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
-    """Say whether a composite resource may be a claim's: it is its own, or has no owner yet."""
+    """Return whether a composite resource is bound to this claim, or to none yet."""
     reference = spec_of(composite).get("claimRef")
     if not reference:
         return True
@@ -128,24 +135,24 @@ def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
 def _decided_by_composite(
     claim: Mapping[str, Any], composite: Mapping[str, Any], rules: XrdRules
 ) -> tuple[str, ...]:
-    """Name the fields in which a claim shows what its composite resource came to.
+    """Return the fields that a claim takes from its composite resource.
 
-    Both decide by the same rule whether that follows its Composition. If each did by a
-    rule of its own, one would write what the other takes back, for ever.
+    Both objects use the same rule for the update policy. With different rules, the two
+    reconcilers would overwrite each other's values endlessly.
     """
     policy = policy_of(selection_of({**composite, **claim}), rules)
     follows = ("compositionRevisionRef",) if policy is UpdatePolicy.AUTOMATIC else ()
     return (*follows, "compositionRef") if rules.enforced_composition else follows
 
 
-def _is_taken_back(key: str, composite: Mapping[str, Any], manager: str) -> bool:
-    """Say whether a composite resource has a field only from a claim that has it no more."""
+def _is_revoked(key: str, composite: Mapping[str, Any], manager: str) -> bool:
+    """Return whether a field was set only for a claim that no longer has it."""
     if key != "compositionRevisionSelector":
         return False
     writers = {
-        each.get("manager")
-        for each in metadata_of(composite).get("managedFields") or ()
-        if f"f:{key}" in mapping_of(mapping_of(each.get("fieldsV1")).get("f:spec"))
+        entry.get("manager")
+        for entry in metadata_of(composite).get("managedFields") or ()
+        if f"f:{key}" in mapping_of(mapping_of(entry.get("fieldsV1")).get("f:spec"))
     }
     return writers == {manager}
 
@@ -154,5 +161,5 @@ def _not_local(texts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in texts.items()
-        if not any(each in key.partition("/")[0] + "/" for each in _LOCAL)
+        if not any(domain in key.partition("/")[0] + "/" for domain in _LOCAL)
     }

@@ -136,36 +136,36 @@ def _version(
     return crd_version
 
 
-def _with_properties(theirs: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Add our fields to a schema; where both have one, ours counts."""
-    schema = dict(mapping_of(theirs))
+def _with_properties(authored: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the standard fields to an author's schema. They replace fields of the same name."""
+    schema = dict(mapping_of(authored))
     return {
         **schema,
         "type": "object",
-        "properties": {**mapping_of(schema.get("properties")), **copy_json(dict(ours))},
+        "properties": {**mapping_of(schema.get("properties")), **copy_json(dict(standard))},
     }
 
 
-# The fields of ours
+# Standard fields
 
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _TEXTS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
-_MOMENT: Final[Mapping[str, Any]] = {"type": "string", "format": "date-time"}
+_TIMESTAMP: Final[Mapping[str, Any]] = {"type": "string", "format": "date-time"}
 
 
 def _object(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
-    """Describe an object; a field that is required, and not described, is a text."""
+    """Build the schema of an object. Required fields without a schema are strings."""
     described = {**dict.fromkeys(required, _TEXT), **properties}
-    made: dict[str, Any] = {"type": "object", "properties": described}
-    return {**made, "required": list(required)} if required else made
+    schema: dict[str, Any] = {"type": "object", "properties": described}
+    return {**schema, "required": list(required)} if required else schema
 
 
 def _list(items: Mapping[str, Any], kind: str = "", *keys: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "array", "items": items}
+    schema: dict[str, Any] = {"type": "array", "items": items}
     if kind:
-        made["x-kubernetes-list-type"] = kind
-    return {**made, "x-kubernetes-list-map-keys": [*keys]} if keys else made
+        schema["x-kubernetes-list-type"] = kind
+    return {**schema, "x-kubernetes-list-map-keys": [*keys]} if keys else schema
 
 
 def _choice(*words: str) -> dict[str, Any]:
@@ -183,7 +183,8 @@ _SELECTOR: Final[Mapping[str, Any]] = {
             )
         ),
     ),
-    # Unknown keys are pruned: a selector must not come to mean all by that.
+    # Unknown keys are pruned. Without this rule, a selector with a misspelt key would
+    # become empty and select everything.
     "x-kubernetes-validations": [
         {
             "rule": "has(self.matchLabels) || has(self.matchExpressions)",
@@ -238,11 +239,11 @@ def _claim_spec(spec: DefinitionSpec) -> dict[str, Any]:
 
 
 def _composite_status(scope: Scope | None) -> dict[str, Any]:
-    """Describe our fields of the status; a claim, which has no scope, has those of legacy."""
+    """Build the schema of the standard status fields. Claims (no scope) have the legacy ones."""
     condition = _object(
         ("type", "status", "reason", "lastTransitionTime"),
         message=_TEXT,
-        lastTransitionTime=_MOMENT,
+        lastTransitionTime=_TIMESTAMP,
         observedGeneration={"type": "integer", "format": "int64"},
     )
     status: dict[str, Any] = {"conditions": _list(condition, "map", "type")}
@@ -254,7 +255,7 @@ def _composite_status(scope: Scope | None) -> dict[str, Any]:
             "description": "How the pipeline went, step by step.",
         }
     if scope in (None, Scope.LEGACY_CLUSTER):
-        status["connectionDetails"] = _object(lastPublishedTime=_MOMENT)
+        status["connectionDetails"] = _object(lastPublishedTime=_TIMESTAMP)
         status["claimConditionTypes"] = _list(_TEXT, "set")
     return status
 

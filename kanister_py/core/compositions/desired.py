@@ -1,4 +1,4 @@
-"""Desired objects of an XR: what its final state stands for, and what must go."""
+"""Composed resources of an XR: the objects to apply, and those to delete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from kanister_py.core.notices import Notice
 
 
 class ComposedResourceRefused(UsageError, reason="ComposedResourceRefused"):
-    """A desired state holds a resource that no cluster could take."""
+    """A desired composed resource cannot be applied to any cluster."""
 
     def __init__(self, message: str, *, resource: str, path: str, place: Sequence[str]) -> None:
         self.step, self.function, self.revision = (*place, "", "", "")[:3]
@@ -56,10 +56,10 @@ _OWNERS = "metadata.ownerReferences"
 
 
 class ComposedResource(NamedTuple):
-    """One desired object, complete: named, labelled, owned."""
+    """One desired object with its name, labels and owner reference."""
 
     name: str
-    """Its name among the resources of the XR; the object has one of its own."""
+    """Name of the resource within the XR. The object has a metadata.name of its own."""
     object: Data
     is_ready: bool = False
 
@@ -72,13 +72,13 @@ class DeletedResource(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """Result of a run of a pipeline. With an `error`, only what was gathered before it."""
+    """Result of a pipeline run. With an `error`, only what was collected before it."""
 
     resources: tuple[ComposedResource, ...] = ()
     deleted: tuple[DeletedResource, ...] = ()
     refs: tuple[Data, ...] = ()
     status: Data = _NOTHING
-    """The XR's status, as functions desire it; conditions are not in it."""
+    """Desired status of the XR, without conditions."""
     composite_ready: bool | None = None
     connection_details: Mapping[str, str] = {}
     context: Data = _NOTHING
@@ -88,34 +88,34 @@ class Composed(NamedTuple):
     notices: tuple[Notice, ...] = ()
     ttl_seconds: float = 0.0
     requirements: Mapping[str, Data] = {}
-    """The last requirements of each step: to watch, and to fetch beforehand next time."""
+    """Last requirements by step: objects to watch, and to fetch in advance next time."""
     error: KanisterError | None = None
 
     @property
     def unready(self) -> list[str]:
-        return [each.name for each in self.resources if not each.is_ready]
+        return [resource.name for resource in self.resources if not resource.is_ready]
 
 
 class ComposedRules(NamedTuple):
-    """Rules that come from the surroundings of an XR."""
+    """Rules for composed resources that depend on the XR's kind and on the cluster."""
 
     is_legacy: bool = False
-    """Whether the XR keeps its machinery directly in `spec`."""
+    """Whether the XR has its Crossplane fields directly in `spec`."""
     is_namespaced: Callable[[str, str], bool] = lambda _api_version, _kind: True
-    """Whether the objects of an apiVersion and a kind live in namespaces."""
-    allows_twins: bool = False
-    """Whether resources that say the same may be one object: where nothing is applied."""
+    """Returns whether objects of an apiVersion and a kind are namespaced."""
+    allows_duplicates: bool = False
+    """Whether two identical resources may be the same object. Only if nothing is applied."""
 
 
 def observed_resources(
     xr: Mapping[str, Any], objects: Iterable[Data], *, strict: bool = False
 ) -> dict[str, Data]:
-    """Sort the objects that an XR refers to by their names among its resources.
+    """Return the observed objects of an XR by their names within it.
 
-    What another owner controls counts as absent, or is refused if `strict`.
+    Objects with another controller are left out, or refused if `strict`.
     """
     uid = xr["metadata"].get("uid")
-    found: dict[str, Data] = {}
+    by_name: dict[str, Data] = {}
     for obj in objects:
         title = f"{obj.get('kind')} {metadata_of(obj).get('name')}"
         owner = controller_of(obj)
@@ -128,15 +128,15 @@ def observed_resources(
         if not name:
             raise _observed_refused(
                 f"{title} has no annotation {RESOURCE_NAME}: "
-                "it does not say which composed resource it is"
+                "the annotation must name the composed resource"
             )
-        if name in found:
+        if name in by_name:
             raise _observed_refused(
-                f"{title} says that it is the composed resource {name}, "
-                f"as {found[name].get('kind')} {found[name]['metadata'].get('name')} does"
+                f"{title} is annotated as composed resource {name}, "
+                f"as {by_name[name].get('kind')} {by_name[name]['metadata'].get('name')} is"
             )
-        found[name] = obj
-    return found
+        by_name[name] = obj
+    return by_name
 
 
 def _observed_refused(why: str) -> UsageError:
@@ -144,10 +144,10 @@ def _observed_refused(why: str) -> UsageError:
 
 
 def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[str, str] | None:
-    """Say which Secret an object writes its connection details to, as namespace and name.
+    """Return namespace and name of the Secret with an object's connection details.
 
-    What stands in a namespace writes beside itself, whatever its reference says;
-    `namespace` is that of what says nothing of either.
+    The Secret of a namespaced object is always in the object's own namespace. `namespace`
+    is the default for cluster-scoped objects whose reference has none.
     """
     reference = spec_of(obj).get("writeConnectionSecretToRef")
     if not isinstance(reference, Mapping) or not reference.get("name"):
@@ -157,7 +157,7 @@ def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[s
 
 
 def compose_state(observed: Observed, state: PipelineState, rules: ComposedRules) -> Composed:
-    """Decide what follows from the state after the last step."""
+    """Build the result of a pipeline from the state after its last step."""
     gathered = Composed(
         context=state.context.data,
         events=state.events,
@@ -170,33 +170,35 @@ def compose_state(observed: Observed, state: PipelineState, rules: ComposedRules
     )
     if state.error is not None:
         return gathered
-    making = _Making(observed, state, rules)
+    builder = _ResourceBuilder(observed, state, rules)
     try:
-        resources = making.resources()
-        deleted = tuple(_deleted(observed, {each.name for each in resources}))
+        resources = builder.resources()
+        deleted = tuple(_deleted(observed, {resource.name for resource in resources}))
     except KanisterError as error:
         return gathered._replace(error=error)
     composite = state.desired.data.get("composite")
     composite = composite if isinstance(composite, dict) else {}
     status = (composite.get("resource") or {}).get("status")
-    status = making.copy(status, "desired.composite.resource.status")
-    status = {key: each for key, each in status.items() if key != "conditions"} if status else {}
+    status = builder.copy(status, "desired.composite.resource.status")
+    status = {key: value for key, value in status.items() if key != "conditions"} if status else {}
     ready = {"READY_TRUE": True, "READY_FALSE": False}.get(composite.get("ready", ""))
     is_namespaced = bool(observed.composite["metadata"].get("namespace"))
     return gathered._replace(
         resources=resources,
         deleted=deleted,
-        refs=resource_refs((each.object for each in resources), is_namespaced=is_namespaced),
+        refs=resource_refs(
+            (resource.object for resource in resources), is_namespaced=is_namespaced
+        ),
         status=status,
         composite_ready=ready,
         connection_details=composite.get("connectionDetails") or {} if rules.is_legacy else {},
-        events=(*making.events, *state.events),
-        notices=(*state.notices, *making.notices, *map(notice_of_number, making.inexact)),
+        events=(*builder.events, *state.events),
+        notices=(*state.notices, *builder.notices, *map(notice_of_number, builder.inexact)),
     )
 
 
-class _Making:
-    """Maker of the objects of the final desired state, with notices and events about them."""
+class _ResourceBuilder:
+    """Builds the objects of the final desired state, and collects notices and events."""
 
     def __init__(self, observed: Observed, state: PipelineState, rules: ComposedRules) -> None:
         xr = observed.composite
@@ -217,31 +219,31 @@ class _Making:
 
     def resources(self) -> tuple[ComposedResource, ...]:
         desired = self._state.desired.data.get("resources") or {}
-        made = [self._resource(name, desired[name]) for name in sorted(desired)]
-        taken: dict[tuple[str, ...], ComposedResource] = {}
-        for each in made:
-            obj, metadata = each.object, each.object["metadata"]
+        composed = [self._resource(name, desired[name]) for name in sorted(desired)]
+        by_identity: dict[tuple[str, ...], ComposedResource] = {}
+        for resource in composed:
+            obj, metadata = resource.object, resource.object["metadata"]
             group = group_version_of(obj["apiVersion"])[0]
             identity = (group, obj["kind"], metadata.get("namespace", ""), metadata["name"])
-            other = taken.setdefault(identity, each)
-            if other is not each:
-                self._check_twins(other, each)
-        return tuple(made)
+            other = by_identity.setdefault(identity, resource)
+            if other is not resource:
+                self._check_duplicates(other, resource)
+        return tuple(composed)
 
-    def _check_twins(self, one: ComposedResource, other: ComposedResource) -> None:
-        """Refuse two resources that would be one object, or only warn of them."""
+    def _check_duplicates(self, one: ComposedResource, other: ComposedResource) -> None:
+        """Refuse two resources that are the same object, or add a notice if that is allowed."""
         kind, name = other.object["kind"], other.object["metadata"]["name"]
         message = (
-            f'composed resources "{one.name}" and "{other.name}" are one object: '
+            f'composed resources "{one.name}" and "{other.name}" are the same object: '
             f"{kind} {name}; give them different names"
         )
         refusal = self._refusal(message, other.name, "metadata.name")
-        if not (self._rules.allows_twins and _content(one.object) == _content(other.object)):
+        if not (self._rules.allows_duplicates and _content(one.object) == _content(other.object)):
             raise refusal
         self._note("SameObject", refusal)
 
     def _note(self, reason: str, refusal: ComposedResourceRefused) -> None:
-        """Make a notice of what is refused where it would be applied."""
+        """Add a notice for a problem that is an error only when resources are applied."""
         facts = {"step": refusal.step, "path": refusal.path}
         self.notices.append(Notice(reason, refusal.message, function=refusal.function, facts=facts))
 
@@ -255,15 +257,15 @@ class _Making:
         return self._refusal(f'cannot apply composed resource "{name}": {why}', name, path)
 
     def _resource(self, name: str, desired: Any) -> ComposedResource:
-        given = desired.get("resource") if isinstance(desired, dict) else None
-        if not isinstance(given, dict):
-            raise self._refusal(f'composed resource "{name}" is no object', name, "")
+        manifest = desired.get("resource") if isinstance(desired, dict) else None
+        if not isinstance(manifest, dict):
+            raise self._refusal(f'composed resource "{name}" is not an object', name, "")
         for key in ("apiVersion", "kind"):
-            if not isinstance(given.get(key), str) or not given[key]:
+            if not isinstance(manifest.get(key), str) or not manifest[key]:
                 raise self._cannot_apply(name, f"no {key}", key)
-            for _field, problem in problems_with({key: given[key]}):
+            for _field, problem in problems_with({key: manifest[key]}):
                 raise self._cannot_apply(name, problem, key)
-        obj = self.copy(given, f"desired.resources[{name}].resource")
+        obj = self.copy(manifest, f"desired.resources[{name}].resource")
         metadata = self._metadata(obj, name)
         for field in ("annotations", "labels"):
             self._as_map(metadata, field, name)
@@ -294,46 +296,48 @@ class _Making:
 
     def _metadata(self, obj: Data, name: str) -> Data:
         self._as_map(obj, "metadata", name, "")
-        found: Data = obj["metadata"]
+        metadata: Data = obj["metadata"]
         for key in ("name", "generateName", "namespace"):
-            if found.get(key) is not None and not isinstance(found[key], str):
-                raise self._cannot_apply(name, f"metadata.{key} is no text", f"metadata.{key}")
-        for field, problem in problems_with({"namespace": found.get("namespace")}):
+            if metadata.get(key) is not None and not isinstance(metadata[key], str):
+                raise self._cannot_apply(name, f"metadata.{key} is not a string", f"metadata.{key}")
+        for field, problem in problems_with({"namespace": metadata.get("namespace")}):
             raise self._cannot_apply(name, problem, f"metadata.{field}")
-        return found
+        return metadata
 
     def _as_map(self, parent: Data, key: str, name: str, at: str = "metadata.") -> None:
         if parent.get(key) is None:
             parent[key] = {}
         if not isinstance(parent[key], dict):
-            raise self._cannot_apply(name, f"{at}{key} is no map", at + key)
+            raise self._cannot_apply(name, f"{at}{key} is not a map", at + key)
 
-    def _texts(self, given: Data, field: str, name: str) -> Data:
-        """Give annotations or labels as the original takes them: all are texts, or none counts."""
-        for key, value in given.items():
+    def _texts(self, texts: Data, field: str, name: str) -> Data:
+        """Return annotations or labels. As in Crossplane, one wrong value drops them all."""
+        for key, value in texts.items():
             if not isinstance(value, str | None):
                 path = f"metadata.{field}[{key}]"
-                message = f'{field} of composed resource "{name}" are left out: {key} is no text'
+                message = (
+                    f'{field} of composed resource "{name}" are left out: {key} is not a string'
+                )
                 self._note("NoText", self._refusal(message, name, path))
                 return {}
-        return {key: value or "" for key, value in given.items()}
+        return {key: value or "" for key, value in texts.items()}
 
     def _own(self, metadata: Data, name: str) -> None:
         references = metadata.get("ownerReferences") or []
         if not isinstance(references, list):
-            raise self._cannot_apply(name, "metadata.ownerReferences is no list", _OWNERS)
-        others = []
-        for each in references:
-            if isinstance(each, dict) and each.get("uid") == self._uid:
+            raise self._cannot_apply(name, "metadata.ownerReferences is not a list", _OWNERS)
+        kept = []
+        for reference in references:
+            if isinstance(reference, dict) and reference.get("uid") == self._uid:
                 continue
-            if isinstance(each, dict) and each.get("controller"):
-                other = f"{each.get('kind')} {each.get('name')}"
-                raise self._cannot_apply(name, f"it is controlled by {other} already", _OWNERS)
-            others.append(each)
-        metadata["ownerReferences"] = [*others, dict(self._owner)]
+            if isinstance(reference, dict) and reference.get("controller"):
+                other = f"{reference.get('kind')} {reference.get('name')}"
+                raise self._cannot_apply(name, f"it is already controlled by {other}", _OWNERS)
+            kept.append(reference)
+        metadata["ownerReferences"] = [*kept, dict(self._owner)]
 
     def _place(self, obj: Data, metadata: Data, name: str) -> None:
-        """Put what a namespaced XR composes into its own namespace."""
+        """Set the namespace of a resource to that of a namespaced XR."""
         if not self._namespace:
             return
         if not self._rules.is_namespaced(obj["apiVersion"], obj["kind"]):
@@ -344,29 +348,29 @@ class _Making:
                 name,
                 "kind",
             )
-        asked = metadata.get("namespace")
-        if asked and asked != self._namespace:
+        namespace = metadata.get("namespace")
+        if namespace and namespace != self._namespace:
             message = (
-                f'cannot create composed resource "{name}" in namespace "{asked}", '
+                f'cannot create composed resource "{name}" in namespace "{namespace}", '
                 f'using XR namespace "{self._namespace}" instead'
             )
             self.events.append(Event("Warning", "NamespaceOverridden", message))
         metadata["namespace"] = self._namespace
 
     def copy(self, value: Any, path: str) -> Any:
-        """Copy what a function gave; whole numbers become ints, and inexact ones are noted."""
+        """Copy data of a function. Whole numbers become ints, and inexact ones are recorded."""
         kind = type(value)
         if kind is str or value is None or kind is bool:
             return value
         if kind is dict:
             return {
-                key: each if type(each) is str else self.copy(each, f"{path}.{key}")
-                for key, each in value.items()
+                key: part if type(part) is str else self.copy(part, f"{path}.{key}")
+                for key, part in value.items()
             }
         if kind is list:
-            return [self.copy(each, f"{path}[{index}]") for index, each in enumerate(value)]
+            return [self.copy(item, f"{path}[{index}]") for index, item in enumerate(value)]
         if kind is float:
-            # Go writes whole doubles with all their digits up to here, and so does a cluster.
+            # Up to this limit, Go and API servers write whole doubles with all their digits.
             return int(value) if value.is_integer() and abs(value) < 1e21 else value
         if kind is int and is_inexact(value):
             self.inexact.append(path)
@@ -375,14 +379,14 @@ class _Making:
 
 
 def _content(obj: Mapping[str, Any]) -> Data:
-    """Give an object without the name that it has among the resources of its XR."""
+    """Return an object without the annotation with its name within the XR."""
     metadata = obj["metadata"]
-    rest = {key: each for key, each in metadata["annotations"].items() if key != RESOURCE_NAME}
-    return {**obj, "metadata": {**metadata, "annotations": rest}}
+    kept = {key: value for key, value in metadata["annotations"].items() if key != RESOURCE_NAME}
+    return {**obj, "metadata": {**metadata, "annotations": kept}}
 
 
 def _deleted(observed: Observed, kept: set[str]) -> Iterable[DeletedResource]:
-    """Find what is observed and no longer desired; what has no controller is left alone."""
+    """Yield the observed resources that are no longer desired, if the XR controls them."""
     uid = observed.composite["metadata"].get("uid")
     for name in sorted(observed.resources):
         if name in kept:
@@ -401,7 +405,7 @@ def _deleted(observed: Observed, kept: set[str]) -> Iterable[DeletedResource]:
 
 
 def resource_refs(objects: Iterable[Mapping[str, Any]], *, is_namespaced: bool) -> tuple[Data, ...]:
-    """Write references to objects in the order in which an XR lists them."""
+    """Build references to objects, sorted as in the spec of an XR."""
     refs = []
     for obj in objects:
         metadata = obj["metadata"]

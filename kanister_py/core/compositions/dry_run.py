@@ -1,4 +1,4 @@
-"""Dry run of a composition: one reconcile of an XR where the cluster holds its inputs alone."""
+"""Dry run of a composition: one reconcile of an XR in a cluster with only the given objects."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from kanister_py.core.notices import Notice
 
 
 class CompositionMismatch(UsageError, reason="CompositionMismatch"):
-    """A composition is not meant for the composite resource it is given with."""
+    """A composition does not fit the given composite resource."""
 
 
 RENDER_TIME = "2024-01-01T00:00:00Z"
-"""The time at which everything rendered has happened, so that it is the same each time."""
+"""Timestamp of all conditions, so that the output of a rendering is always the same."""
 _NOTHING: Data = {}
 
 
 class Rendered(NamedTuple):
-    """Result of a rendering. After an error, only what was gathered before it."""
+    """Result of a rendering. With an `error`, only what was collected before it."""
 
     composite: Data
     resources: tuple[ComposedResource, ...] = ()
@@ -79,9 +79,9 @@ def check_definition(xr: Mapping[str, Any], xrd: Definition) -> Mapping[str, Any
 
 
 def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> None:
-    """Refuse a composition that is not for the XR's kind, or not what its selector wants.
+    """Refuse a composition for another kind, or one that the XR's selector does not match.
 
-    One that a `compositionRef` does not name is no mistake: the original renders it, too.
+    A `compositionRef` to another composition is accepted, as `crossplane render` does.
     """
     for key, ours, its in (
         ("apiVersion", composition.api_version, xr.get("apiVersion")),
@@ -92,20 +92,22 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
                 f"composition's compositeTypeRef.{key} ({ours}) does not match XR's {key} ({its})"
             )
     machinery = machinery_of(xr, legacy=legacy)
-    for wanted in label_selector_of(machinery.get("compositionSelector")).requirements:
-        if not wanted.matches(composition.labels):
-            found = composition.labels.get(wanted.key)
-            why = "the composition has no such label" if found is None else f"it has {found}"
-            raise CompositionMismatch(f"XR's compositionSelector wants the label {wanted}: {why}")
+    for requirement in label_selector_of(machinery.get("compositionSelector")).requirements:
+        if not requirement.matches(composition.labels):
+            label = composition.labels.get(requirement.key)
+            why = "the composition has no such label" if label is None else f"it has {label}"
+            raise CompositionMismatch(
+                f"XR's compositionSelector requires the label {requirement}: {why}"
+            )
 
 
 def prepare_xr(
     xr: Data, composition: Composition, observed: Iterable[Data] = (), *, legacy: bool = False
 ) -> Data:
-    """Give an XR as it stands when its pipeline runs.
+    """Return an XR as it is stored when its pipeline runs.
 
-    It has a UID, the label of its name, and references to its composition, to the
-    revision of that, and to what it composed before.
+    Adds a UID, the label with its name, and references to its composition, to the
+    composition's revision and to the resources composed before.
     """
     metadata = dict(metadata_of(xr))
     if not metadata.get("name"):
@@ -129,15 +131,15 @@ def prepare_xr(
 
 
 def _addressed(objects: Iterable[Data]) -> list[Data]:
-    """Leave out what has no name: nothing can refer to it."""
-    return [each for each in objects if metadata_of(each).get("name")]
+    """Leave out objects without a name, since nothing can refer to them."""
+    return [obj for obj in objects if metadata_of(obj).get("name")]
 
 
 def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
-    """Take objects as those that the XR composed before; those of others are refused."""
-    given = list(objects)
+    """Return the observed state of an XR. Objects of other owners are refused."""
+    listed = list(objects)
     namespace = xr["metadata"].get("namespace")
-    for obj in given:
+    for obj in listed:
         metadata = metadata_of(obj)
         if namespace and metadata.get("namespace", namespace) != namespace:
             raise UsageError(
@@ -145,26 +147,26 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
                 f"{metadata['namespace']}, its XR in {namespace}",
                 reason="ObservedResourceRefused",
             )
-    return Observed(xr, observed_resources(xr, _addressed(given), strict=True))
+    return Observed(xr, observed_resources(xr, _addressed(listed), strict=True))
 
 
 def with_newer_versions(objects: Iterable[Data]) -> list[Data]:
-    """List objects, and once more those that a cluster serves in another version as they are.
+    """Return objects, and copies of EnvironmentConfigs with the newer API version.
 
-    EnvironmentConfigs are, and functions ask for the newer version while manifests that
-    people have still name the older one.
+    Clusters serve both versions with the same content. Functions require the newer one,
+    while manifests may still have the older one.
     """
     listed = list(objects)
-    older, newer = (f"apiextensions.crossplane.io/{each}" for each in ("v1alpha1", "v1beta1"))
+    older, newer = (f"apiextensions.crossplane.io/{version}" for version in ("v1alpha1", "v1beta1"))
     return listed + [
-        {**each, "apiVersion": newer}
-        for each in listed
-        if each.get("kind") == "EnvironmentConfig" and each.get("apiVersion") == older
+        {**obj, "apiVersion": newer}
+        for obj in listed
+        if obj.get("kind") == "EnvironmentConfig" and obj.get("apiVersion") == older
     ]
 
 
 def names_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> bool:
-    """Say whether an XR says itself that it wants this composition."""
+    """Return whether an XR has a `compositionRef` to this composition."""
     reference = machinery_of(xr, legacy=legacy).get("compositionRef")
     return isinstance(reference, dict) and reference.get("name") == composition.name
 
@@ -174,7 +176,7 @@ _PAUSED_MESSAGE = "Reconciliation (including deletion) is paused via the pause a
 
 
 def result_without_composing(xr: Data) -> Rendered | None:
-    """Give an XR whose pipeline does not run: one that is paused, or on its way out."""
+    """Return the result for an XR that is paused or being deleted, or None for any other."""
     metadata = metadata_of(xr)
     is_paused = annotations_of(xr).get(PAUSED) == "true"
     if not is_paused and not metadata.get("deletionTimestamp"):
@@ -198,13 +200,13 @@ def _conditions_of(xr: Data) -> Conditions:
 
 
 def _listed(conditions: Conditions) -> list[Data]:
-    return [{**each, "lastTransitionTime": RENDER_TIME} for each in conditions.as_list()]
+    return [{**condition, "lastTransitionTime": RENDER_TIME} for condition in conditions.as_list()]
 
 
 def rendered(
     xr: Data, composition: Composition, composed: Composed, *, legacy: bool, was_selected: bool
 ) -> Rendered:
-    """Give an XR, its conditions and its events after a run of its pipeline."""
+    """Build the result of a rendering: the XR with its conditions, and events."""
     events: list[Event] = []
     if was_selected:
         message = f"Successfully selected composition: {composition.name}"
@@ -212,7 +214,9 @@ def rendered(
     conditions = _conditions_of(xr)
     conditions.set_custom(composed.conditions)
     deprecations = conditions.set_deprecations(composed.notices)
-    events += [Event("Warning", each.reason, each.message) for each in deprecations]
+    events += [
+        Event("Warning", deprecation.reason, deprecation.message) for deprecation in deprecations
+    ]
     events += composed.events
     if composed.error is not None:
         message = f"cannot compose resources: {composed.error.message}"
@@ -255,14 +259,14 @@ class OutputSections(NamedTuple):
 
 
 def documents_of(result: Rendered, shown: OutputSections) -> list[Data]:
-    """List what is printed: the XR, its resources, and what was asked for besides."""
+    """List the documents to print: the XR, its resources, and the selected sections."""
     composite = result.composite
     if shown.full_xr is not None:
         composite = copy_json(merged_maps(shown.full_xr, composite))
-    documents = [composite, *(each.object for each in result.resources)]
+    documents = [composite, *(resource.object for resource in result.resources)]
     kind = {"apiVersion": "render.crossplane.io/v1beta1"}
     if shown.results:
-        documents += [{**kind, "kind": "Result", **each.as_dict()} for each in result.events]
+        documents += [{**kind, "kind": "Result", **event.as_dict()} for event in result.events]
     if shown.context:
         documents.append({**kind, "kind": "Context", "fields": result.context})
     return documents

@@ -1,8 +1,8 @@
 """Endpoints: addresses of revisions of functions, for each way of calling one.
 
-dns:///function-auto-ready.crossplane-system:9443   gRPC; so is every other address
-ipv4:10.0.0.1:9443,10.0.0.2:9443#function-a.system  gRPC to pods, whose certificate bears a name
-builtin:function-auto-ready@v0.1.0                  the registry, in this process
+dns:///function-auto-ready.crossplane-system:9443   gRPC, as every other address
+ipv4:10.0.0.1:9443,10.0.0.2:9443#function-a.system  gRPC to pods with that server name
+builtin:function-auto-ready@v0.1.0                  a built-in function, in this process
 python:acme.functions:Bucket                        a class, in this process
 exec:./bucket --fast                                a program that reads stdin
 """
@@ -28,16 +28,16 @@ def exec_endpoint(command: Sequence[str]) -> str:
 
 
 def scheme_of(endpoint: str) -> str:
-    """Say which runner an endpoint is for."""
+    """Return the scheme of an endpoint, which selects its runner."""
     scheme = endpoint.partition(":")[0]
     return scheme if scheme in (BUILTIN, PYTHON, EXEC) else GRPC
 
 
 def target_of(endpoint: str) -> str:
-    """Give what an endpoint names without its scheme; of gRPC, the whole is the name."""
+    """Return an endpoint without its scheme. gRPC endpoints are returned unchanged."""
     return endpoint if scheme_of(endpoint) == GRPC else endpoint.partition(":")[2]
 
 
 def command_of(endpoint: str) -> list[str]:
-    """Give the words of the program behind an endpoint; ValueError if a quote stays open."""
+    """Split the command line of an endpoint. Raises ValueError if a quote is not closed."""
     return shlex.split(target_of(endpoint))

@@ -1,16 +1,16 @@
-"""Expectations of a render suite, held against what was composed.
+"""Render suites: cases with inputs, and expectations that are checked against the result.
 
     apiVersion: kanister-py.io/v1alpha1
     kind: RenderSuite
-    composition: composition.yaml       # for all cases; each may name its own
-    functions: functions.yaml           # likewise required, schemas, credentials, xrd, context
+    composition: composition.yaml       # for all cases; a case may override it
+    functions: functions.yaml           # also required, schemas, credentials, xrd, context
     cases:
       - name: a bucket in Europe
         xr: xr.yaml                     # a file, or the object itself
         observed: observed.yaml
         expect:
           resources:
-            - name: bucket              # among the XR's resources
+            - name: bucket              # name within the XR
               ready: true
               object: {spec: {region: eu}}
             - {name: replica, absent: true}
@@ -18,12 +18,12 @@
           composite: {status: {url: "https://…"}}
           ready: false
           events: [{severity: Warning, message: "a part of it"}]
-          golden: want.yaml             # all that is printed; --update rewrites it
+          golden: want.yaml             # the whole output; --update rewrites it
       - name: it refuses Mars
         xr: {apiVersion: …}
         expect: {error: no region}
 
-An object is as expected if it holds all that is written; lists must be equal in length.
+An object matches if it contains all expected fields. Lists must have equal lengths.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KIND = "RenderSuite"
 
 
 class ExpectedResource(ClosedModel):
-    """What is expected of one composed resource."""
+    """Expectations of one composed resource."""
 
     name: Any = None
     object: Any = None
@@ -56,7 +56,7 @@ class ExpectedResource(ClosedModel):
 
 
 class Expectation(ClosedModel):
-    """What is expected of a rendering."""
+    """Expectations of a rendering."""
 
     resources: Items[ExpectedResource] = ()
     composite: Any = None
@@ -70,7 +70,7 @@ class Expectation(ClosedModel):
     @classmethod
     def _require_any(cls, data: Any) -> Any:
         if not data:
-            raise refusal("Must say what is expected")
+            raise refusal("Must have at least one expectation")
         return data
 
 
@@ -86,7 +86,7 @@ class _Inputs(ClosedModel):
 
 
 class CaseSpec(_Inputs):
-    """One case of a suite, as it is written."""
+    """One case in a suite file."""
 
     name: str = ""
     xr: Any = None
@@ -94,7 +94,7 @@ class CaseSpec(_Inputs):
 
 
 class SuiteFile(_Inputs):
-    """A file of cases, with the inputs that they share."""
+    """A file of cases, with shared inputs."""
 
     api_version: Any = None
     kind: Any = None
@@ -105,7 +105,7 @@ class SuiteFile(_Inputs):
     @classmethod
     def _require_cases(cls, cases: tuple[CaseSpec, ...]) -> tuple[CaseSpec, ...]:
         if not cases:
-            raise refusal("Must hold at least one case")
+            raise refusal("Must contain at least one case")
         return cases
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ class SuiteFile(_Inputs):
 
 
 class Case(NamedTuple):
-    """One case of a suite: where its inputs are, and what is expected."""
+    """One case of a suite: paths of its inputs, and expectations."""
 
     name: str
     inputs: Mapping[str, Any]
@@ -134,7 +134,7 @@ class Suite(NamedTuple):
 
 
 def parse_suite(document: Document) -> Suite:
-    """Read a suite. It is our own: unknown fields are refused."""
+    """Parse a suite. Unknown fields are refused."""
     data = mapping_of(document.value)
     if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
         message = f"Must be a {KIND} of {API_VERSION}, found {kind_and_version(data)}"
@@ -155,84 +155,84 @@ def parse_suite(document: Document) -> Suite:
 
 
 def failures(expect: Mapping[str, Any], result: Rendered) -> Iterator[str]:
-    """Find everything that is not as expected."""
-    wanted = expect.get("error")
-    if wanted is not None:
-        found = result.error.message if result.error is not None else ""
-        if not found:
-            yield f"error: expected one with {wanted!r}, but the pipeline came to its end"
-        elif str(wanted) not in found:
-            yield f"error: expected {wanted!r} in it, found {found!r}"
+    """Yield every expectation that is not met."""
+    expected = expect.get("error")
+    if expected is not None:
+        message = result.error.message if result.error is not None else ""
+        if not message:
+            yield f"error: expected one with {expected!r}, but the pipeline succeeded"
+        elif str(expected) not in message:
+            yield f"error: expected {expected!r} in it, found {message!r}"
         return
     if result.error is not None:
         yield f"error: expected none, found {result.error.message!r}"
         return
-    by_name = {resource_name_of(each.object): each for each in result.resources}
+    by_name = {resource_name_of(resource.object): resource for resource in result.resources}
     count = expect.get("resourceCount")
     if count is not None and count != len(by_name):
         yield f"resourceCount: expected {count}, found {len(by_name)} ({', '.join(by_name)})"
-    for each in expect.get("resources") or ():
-        yield from _resource_failures(each, by_name)
+    for expected_resource in expect.get("resources") or ():
+        yield from _resource_failures(expected_resource, by_name)
     if "composite" in expect:
         yield from differences(expect["composite"], result.composite, "composite")
     if "ready" in expect:
         is_ready = is_true(result.composite, "Ready")
         if is_ready is not expect["ready"]:
             yield f"ready: expected {_shown(expect['ready'])}, found {_shown(is_ready)}"
-    events = [each.as_dict() for each in result.events]
-    for each in expect.get("events") or ():
-        if not any(_is_event(each, found) for found in events):
-            yield f"events: expected {_shown(each)}, found {_shown(events)}"
+    events = [event.as_dict() for event in result.events]
+    for expected_event in expect.get("events") or ():
+        if not any(_is_event(expected_event, event) for event in events):
+            yield f"events: expected {_shown(expected_event)}, found {_shown(events)}"
 
 
-def _resource_failures(each: Mapping[str, Any], by_name: Mapping[str, Any]) -> Iterator[str]:
-    name = str(each.get("name"))
+def _resource_failures(expected: Mapping[str, Any], by_name: Mapping[str, Any]) -> Iterator[str]:
+    name = str(expected.get("name"))
     at = f"resources[{name}]"
-    found = by_name.get(name)
-    if each.get("absent"):
-        if found is not None:
-            yield f"{at}: expected none, found a {found.object['kind']}"
+    resource = by_name.get(name)
+    if expected.get("absent"):
+        if resource is not None:
+            yield f"{at}: expected none, found a {resource.object['kind']}"
         return
-    if found is None:
+    if resource is None:
         yield f"{at}: expected one; there are {', '.join(by_name) or 'none'}"
         return
-    if "ready" in each and each["ready"] is not found.is_ready:
-        yield f"{at}.ready: expected {_shown(each['ready'])}, found {_shown(found.is_ready)}"
-    if "object" in each:
-        yield from differences(each["object"], found.object, f"{at}.object")
+    if "ready" in expected and expected["ready"] is not resource.is_ready:
+        yield f"{at}.ready: expected {_shown(expected['ready'])}, found {_shown(resource.is_ready)}"
+    if "object" in expected:
+        yield from differences(expected["object"], resource.object, f"{at}.object")
 
 
-def _is_event(wanted: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+def _is_event(expected: Mapping[str, Any], event: Mapping[str, str]) -> bool:
     return all(
-        str(value) in found["message"] if key == "message" else found.get(key) == value
-        for key, value in wanted.items()
+        str(value) in event["message"] if key == "message" else event.get(key) == value
+        for key, value in expected.items()
     )
 
 
-def differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
-    """Find where something does not hold all that is wanted."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for key, each in wanted.items():
-            if key in found:
-                yield from differences(each, found[key], f"{path}.{key}")
+def differences(expected: Any, actual: Any, path: str) -> Iterator[str]:
+    """Yield where a value does not contain the expected one."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key, value in expected.items():
+            if key in actual:
+                yield from differences(value, actual[key], f"{path}.{key}")
             else:
-                yield f"{path}.{key}: expected {_shown(each)}, found nothing"
-    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for index, (left, right) in enumerate(zip(wanted, found, strict=True)):
+                yield f"{path}.{key}: expected {_shown(value)}, found nothing"
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
             yield from differences(left, right, f"{path}[{index}]")
-    elif wanted != found or isinstance(wanted, bool) is not isinstance(found, bool):
-        yield f"{path}: expected {_shown(wanted)}, found {_shown(found)}"
+    elif expected != actual or isinstance(expected, bool) is not isinstance(actual, bool):
+        yield f"{path}: expected {_shown(expected)}, found {_shown(actual)}"
 
 
-def golden_failures(wanted: list[Data], found: list[Data]) -> Iterator[str]:
-    """Compare all that is printed: in order, but for Results, which come in any."""
+def golden_failures(expected: list[Data], printed: list[Data]) -> Iterator[str]:
+    """Compare the whole output. The order of Results does not matter."""
     for of_results in (False, True):
         left, right = (
-            [each for each in documents if (each.get("kind") == "Result") is of_results]
-            for documents in (wanted, found)
+            [document for document in documents if (document.get("kind") == "Result") is of_results]
+            for documents in (expected, printed)
         )
         if of_results:
-            left, right = (sorted(each, key=repr) for each in (left, right))
+            left, right = (sorted(documents, key=repr) for documents in (left, right))
         if len(left) != len(right):
             what = "results" if of_results else "documents"
             yield f"golden: expected {len(left)} {what}, found {len(right)}"

@@ -17,8 +17,13 @@ class PipelineGraph:
 
     def as_dict(self) -> dict[str, Any]:
         steps = [
-            {"step": each.name, "function": each.function, "asks": _asked(each), "when": each.when}
-            for each in self._composition.steps
+            {
+                "step": step.name,
+                "function": step.function,
+                "asks": _request_of(step),
+                "when": step.when,
+            }
+            for step in self._composition.steps
         ]
         return {
             "title": self._composition.name,
@@ -26,7 +31,7 @@ class PipelineGraph:
                 "apiVersion": self._composition.api_version,
                 "kind": self._composition.kind,
             },
-            "steps": [{key: value for key, value in each.items() if value} for each in steps],
+            "steps": [{key: value for key, value in step.items() if value} for step in steps],
         }
 
     def mermaid(self) -> Iterator[str]:
@@ -51,7 +56,7 @@ class PipelineGraph:
         yield f'  xr [shape=oval, label="{dot_text(self._composition.kind)}"]'
         before = "xr"
         for index, step in enumerate(self._composition.steps):
-            label = "\\n".join(dot_text(each) for each in (step.name, *_label_of(step)))
+            label = "\\n".join(dot_text(text) for text in (step.name, *_label_of(step)))
             yield f'  s{index} [shape=box, label="{label}"]'
             when = f' [label="{dot_text(step.when)}"]' if step.when else ""
             yield f"  {before} -> s{index}{when}"
@@ -61,10 +66,10 @@ class PipelineGraph:
         yield "}"
 
 
-def _asked(step: Step) -> str:
+def _request_of(step: Step) -> str:
     return str(step.revision) if any(step.revision) else ""
 
 
 def _label_of(step: Step) -> list[str]:
-    asked = _asked(step)
-    return [step.function, *([asked] if asked else [])]
+    request = _request_of(step)
+    return [step.function, *([request] if request else [])]

@@ -1,4 +1,4 @@
-"""Installed functions: the revisions in manifests and those built in, and what runs each."""
+"""Installed functions: revisions in manifests and built-in ones, with their endpoints."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 
 DEFAULT_TARGET = "localhost:9443"
 BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
-"""The reason of a notice that a function which is to run elsewhere is built in, too."""
+"""Reason of the notice that a function with an address of its own is also built in."""
 SUBSTITUTED = "BuiltInStandsIn"
 RUNTIMES = ("Development", "InProcess", "Process", "Python")
 _CONTAINER = "Docker"
 
 
 class Installed(NamedTuple):
-    """The revisions that manifests name, with their endpoints, and what stood in for a package.
+    """Revisions with their endpoints, and notices about built-in functions that replace packages.
 
-    `containers` are the functions that need one, which nobody starts here, and the problem
-    that each of them is for a pipeline that calls it.
+    `containers` lists functions that would need a container. None are started, so a pipeline
+    that calls such a function fails with the given problem.
     """
 
     revisions: tuple[FunctionRevision, ...] = ()
@@ -79,8 +79,8 @@ class Installed(NamedTuple):
 
     def registry(self) -> Registry[FunctionRevision]:
         by_function: dict[str, list[FunctionRevision]] = {}
-        for each in self.revisions:
-            by_function.setdefault(each.function, []).append(each)
+        for revision in self.revisions:
+            by_function.setdefault(revision.function, []).append(revision)
         builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
         for revisions in by_function.values():
             builder.add(with_lifecycles(revisions))
@@ -88,12 +88,12 @@ class Installed(NamedTuple):
 
 
 def built_in(entries: Registry[FunctionEntry]) -> Installed:
-    """Offer every composition function that is here, under its name and its upstream name."""
+    """Return every built-in composition function, under its name and its upstream name."""
     return Installed(tuple(built_in_revisions(entries)))
 
 
 def at_addresses(addresses: Mapping[str, str]) -> Installed:
-    """Take functions that answer at addresses already."""
+    """Return functions that are already running at the given addresses."""
     return Installed(
         tuple(
             FunctionRevision(name, f"{name}-1", 1, is_healthy=True, endpoint=address)
@@ -110,9 +110,9 @@ def installed(
     *,
     strict: bool = False,
 ) -> Installed:
-    """Read Functions and FunctionRevisions; `annotations` override those of each.
+    """Read Functions and FunctionRevisions. `annotations` override those in the manifests.
 
-    `strict` refuses to stand in for releases of others that the record does not name.
+    With `strict`, no built-in function replaces a package release that it is not recorded for.
     """
     installer = _Installer(entries, annotations or {}, strict=strict)
     for document in documents:
@@ -125,7 +125,7 @@ def installed(
 
 
 class _Installer:
-    """The revisions that documents name, and every problem with them."""
+    """Collects the revisions in documents, and every problem with them."""
 
     def __init__(
         self, entries: Registry[FunctionEntry], annotations: Mapping[str, str], *, strict: bool
@@ -147,8 +147,8 @@ class _Installer:
         kind = data.get("kind")
         is_ours = str(data.get("apiVersion")).startswith("pkg.crossplane.io/v1")
         if not is_ours or kind not in ("Function", "FunctionRevision"):
-            found = kind_and_version(data)
-            self._note((), f"Must be a Function of pkg.crossplane.io/v1, found {found}")
+            description = kind_and_version(data)
+            self._note((), f"Must be a Function of pkg.crossplane.io/v1, found {description}")
             return
         try:
             if kind == "Function":
@@ -162,14 +162,14 @@ class _Installer:
             self.problems += error.problems
             return
         if (revision.function, revision.name) in self._seen:
-            self._note(("metadata", "name"), f"Another {kind} is called {metadata.name}")
+            self._note(("metadata", "name"), f"Another {kind} has the name {metadata.name}")
         self._seen.add((revision.function, revision.name))
         annotations = {**metadata.annotations, **self._annotations}
         tag = tag_of(package) or annotations.get(PACKAGE_TAG, "")
         revision = revision._replace(
             version=version_or_none(tag), lifecycle=annotations.get(LIFECYCLE, "")
         )
-        self._place(revision, package, tag, annotations)
+        self._add(revision, package, tag, annotations)
 
     def _note(self, path: Path, message: str) -> None:
         self.problems.append(self._document.problem(path, message))
@@ -179,7 +179,7 @@ class _Installer:
         function = labels.get(PACKAGE_LABEL, "")
         if not function:
             path = ("metadata", "labels", PACKAGE_LABEL)
-            self._note(path, "Must name the function that this is a revision of")
+            self._note(path, "Must name the function of this revision")
         return FunctionRevision(
             function,
             read.metadata.name,
@@ -189,10 +189,10 @@ class _Installer:
             is_healthy=True,
         )
 
-    def _place(
+    def _add(
         self, revision: FunctionRevision, package: str, tag: str, annotations: Mapping[str, str]
     ) -> None:
-        """Give a revision its endpoint: by its annotations, else what is built in."""
+        """Add a revision with its endpoint: from its annotations, else a built-in function."""
         runtime = annotations.get(RUNTIME, "")
         path = ("metadata", "annotations", RUNTIME)
         repository = repository_of(package)
@@ -213,12 +213,12 @@ class _Installer:
             if own:
                 revision = run_by_tag(revision, self._entries, own, tag)
                 if revision.endpoint:
-                    self._note_stand_in(revision, package, tag, None)
+                    self._note_substitution(revision, package, tag, None)
             elif other is not None:
                 revision = run_by(revision, other.entry)
-                self._note_stand_in(revision, package, tag, other)
+                self._note_substitution(revision, package, tag, other)
             else:
-                self._note(path, f"No function is built in for {package or 'it'}")
+                self._note(path, f"No built-in function can run {package or revision.function}")
                 return
             endpoint = revision.endpoint
         elif runtime == "Process":
@@ -227,7 +227,7 @@ class _Installer:
             endpoint = self._entry_point(annotations)
         elif runtime == _CONTAINER:
             image = annotations.get(f"{RUNTIME}-docker-image") or package or revision.function
-            # What works in place of the container that a manifest asks for.
+            # List the alternatives to the container that the manifest needs.
             message = (
                 f"Needs a container of {image}, and none are started here; set {RUNTIME} to "
                 f"Development and {TARGET} to where it listens, to Process and {COMMAND} to its "
@@ -257,10 +257,10 @@ class _Installer:
         try:
             words = shlex.split(annotations.get(COMMAND, ""))
         except ValueError as error:
-            self._note(("metadata", "annotations", COMMAND), f"No command: {error}")
+            self._note(("metadata", "annotations", COMMAND), f"Not a valid command: {error}")
             return ""
         if not words:
-            message = "Must hold the command of a function that runs as a process"
+            message = "Must contain the command of a function that runs as a process"
             self._note(("metadata", "annotations", COMMAND), message)
         return exec_endpoint(words)
 
@@ -268,7 +268,7 @@ class _Installer:
         target = annotations.get(ENTRY_POINT, "")
         if not all(target.partition(":")):
             path = ("metadata", "annotations", ENTRY_POINT)
-            self._note(path, f"Must be the place of a class, module:Class, found {shown(target)}")
+            self._note(path, f"Must be the path of a class, module:Class, found {shown(target)}")
         return python_endpoint(target)
 
     def _note_left_out(
@@ -277,8 +277,8 @@ class _Installer:
         entry = other.entry if other is not None else self._entries.family(own).default
         if entry is not None:
             message = (
-                f"{entry.function} {entry.version} is built in; it takes the place of what listens "
-                f"at {target} with the annotation {RUNTIME}=InProcess"
+                f"{entry.function} {entry.version} is built in; set the annotation "
+                f"{RUNTIME}=InProcess to use it instead of the server at {target}"
             )
             self._inform(BUILT_IN_LEFT_OUT, message, entry, function=revision.function)
 
@@ -286,17 +286,17 @@ class _Installer:
         version = str(entry.version)
         self.notices.append(Notice(reason, message, Severity.INFO, entry.function, version, facts))
 
-    def _note_stand_in(
+    def _note_substitution(
         self, revision: FunctionRevision, package: str, tag: str, other: Substitute | None
     ) -> None:
         entry = revision.entry
-        assert entry is not None  # or nothing would stand in
+        assert entry is not None  # a replaced revision has one
         what = f"{package} ({revision.function})" if package else revision.function
-        message = f"{entry.function} {entry.version}, which is built in, stands in for {what}"
+        message = f"{entry.function} {entry.version}, which is built in, is used in place of {what}"
         doubt = other.doubt(tag) if other is not None else ""
         if doubt:
             if self._is_strict:
-                self._note(("spec", "package"), f"No version stands in: {doubt}")
+                self._note(("spec", "package"), f"No built-in version can be used: {doubt}")
             message += f"; {doubt}"
         self._inform(SUBSTITUTED, message, entry, package=package, function=revision.function)
 
@@ -309,11 +309,11 @@ def _only_revision(function: FunctionObject) -> FunctionRevision:
 
 
 def substitutes_used(functions: Iterable[str]) -> Iterator[Notice]:
-    """Note of the names in a composition which function of ours each stands for."""
+    """Yield a notice for every function that a built-in one replaces because of its name."""
     for function in dict.fromkeys(functions):
         name = function.removeprefix(f"{OWNER}-")
         if name != function:
-            message = f"{name}, which is built in, stands in for {function}"
+            message = f"{name}, which is built in, is used in place of {function}"
             yield Notice(SUBSTITUTED, message, Severity.INFO, name)
 
 
@@ -323,9 +323,10 @@ def substitutes_used(functions: Iterable[str]) -> Iterator[Notice]:
 def run_by_tag(
     revision: FunctionRevision, entries: Registry[FunctionEntry], function: str, tag: str
 ) -> FunctionRevision:
-    """Have the version that a tag of ours names run a revision; without one it is not well.
+    """Set the built-in version that a tag names as the runner of a revision.
 
-    What was removed keeps its place, so that the error for it can say so.
+    Without such a version the revision is unhealthy. A removed version stays assigned, so
+    that calls fail with the error for removed versions.
     """
     try:
         return run_by(revision, choose_built_in(entries, function, tag).chosen)
@@ -333,10 +334,10 @@ def run_by_tag(
         gone = entries.family(function).by_identity[parse_version(error.version)]
         return run_by(revision, gone)
     except (FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion) as error:
-        return _lost(revision, error.message)
+        return _unhealthy(revision, error.message)
 
 
-def _lost(revision: FunctionRevision, why: str) -> FunctionRevision:
+def _unhealthy(revision: FunctionRevision, why: str) -> FunctionRevision:
     return revision._replace(is_healthy=False, endpoint="", trouble=why, origin=Origin.BUILT_IN)
 
 
@@ -347,7 +348,7 @@ def run_by_package(
     *,
     strict: bool = False,
 ) -> FunctionRevision:
-    """Have a FunctionRevision of a cluster run by what its package means in this process."""
+    """Set the built-in version for the package of a FunctionRevision as its runner."""
     image, tag = str(spec_of(obj).get("image") or ""), tag_of_revision(obj)
     other = (
         None if is_marked_in_process(obj) else substitute_for(entries, repository_of(image), tag)
@@ -355,28 +356,31 @@ def run_by_package(
     if other is None:
         return run_by_tag(revision, entries, package_name(obj), tag)
     if strict and (doubt := other.doubt(tag)):
-        return _lost(revision, doubt)
+        return _unhealthy(revision, doubt)
     return run_by(revision, other.entry)
 
 
-def _place(entry: FunctionEntry, default: FunctionEntry | None) -> tuple[bool, bool, Version]:
+def _rank(entry: FunctionEntry, default: FunctionEntry | None) -> tuple[bool, bool, Version]:
     return entry is default, entry.support_at() is Support.SERVED, entry.version
 
 
 def run_by(revision: FunctionRevision, entry: FunctionEntry) -> FunctionRevision:
-    """Give a revision as run by a version that is here."""
+    """Return a revision that is run by a built-in version."""
     return revision.run_by(entry, builtin_endpoint(entry.function, str(entry.version)))
 
 
 def built_in_revisions(entries: Registry[FunctionEntry]) -> Iterator[FunctionRevision]:
-    """Offer every composition function that is here, under its name and its upstream name."""
+    """Yield every built-in composition function, under its name and its upstream name."""
     for family in composition_families(entries):
-        # The highest number is what a step gets: the default, and of a range what a phase would.
-        ordered = sorted(family, key=lambda each: _place(each, family.default))
+        # Steps get the revision with the highest number, so the default version comes last.
+        # Within a range, the order is the same as for phases.
+        ordered = sorted(family, key=lambda entry: _rank(entry, family.default))
         for number, entry in enumerate(ordered, 1):
             name = f"{entry.function}-{entry.version}"
-            made = run_by(FunctionRevision(entry.function, name, number, is_healthy=True), entry)
-            yield made
+            revision = run_by(
+                FunctionRevision(entry.function, name, number, is_healthy=True), entry
+            )
+            yield revision
             prefixed = f"{OWNER}-{entry.function}"
             if prefixed not in entries:
-                yield made._replace(function=prefixed, name=f"{OWNER}-{name}")
+                yield revision._replace(function=prefixed, name=f"{OWNER}-{name}")

@@ -1,4 +1,4 @@
-"""Compositions as their authors write them: the models of the resource and its checks."""
+"""Models of Compositions as their authors write them."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ def _check_condition(text: str) -> str:
 
 
 def _check_pattern(text: str) -> str:
-    """Check a regular expression; a lone star stands for anything."""
+    """Check a regular expression. A single star matches anything."""
     options = re2.Options()
-    # A wrong pattern is reported here, and not on stderr as well.
+    # The error is reported below. Without this option RE2 also logs it to stderr.
     options.log_errors = False
     try:
         re2.compile(".*" if text == "*" else text, options)
     except re2.error as error:
         why = error.args[0].decode() if isinstance(error.args[0], bytes) else error
-        raise refusal(f"{text!r} is no regular expression: {why}") from None
+        raise refusal(f"{text!r} is not a regular expression: {why}") from None
     return text
 
 
@@ -119,7 +119,7 @@ class Expression(ClosedModel):
 
 
 def selector_in(expressions: tuple[Expression, ...]) -> LabelSelector:
-    """Return the selector of `matchExpressions`, or raise what a validator raises."""
+    """Return the selector of `matchExpressions`, or raise an error for pydantic."""
     try:
         return label_selector_of(
             {"matchExpressions": [expression.model_dump() for expression in expressions]}
@@ -155,7 +155,7 @@ class SecretReference(ApiModel):
 
 
 class CredentialSpec(ApiModel):
-    """Credential that a step's function gets."""
+    """Credential for a step's function."""
 
     name: NonEmptyText = Field(description="Name of the credential, as the function knows it.")
     source: str = Field(
@@ -182,7 +182,7 @@ class CredentialSpec(ApiModel):
 
 
 class SchemaRequirement(ApiModel):
-    """Schema of a kind that the function gets with its first call."""
+    """Schema of a kind that is passed to the function in its first call."""
 
     requirement_name: NonEmptyText = Field(
         description="Name of the schema, as the function knows it."
@@ -192,7 +192,7 @@ class SchemaRequirement(ApiModel):
 
 
 class ResourceRequirement(SchemaRequirement):
-    """Resources that the function gets with its first call."""
+    """Resources that are passed to the function in its first call."""
 
     requirement_name: NonEmptyText = Field(
         description="Name of the resources, as the function knows them."
@@ -211,7 +211,7 @@ class ResourceRequirement(SchemaRequirement):
 
 
 class Requirements(ApiModel):
-    """What a function gets with its first call."""
+    """Resources and schemas that are passed to the function in its first call."""
 
     required_resources: Items[ResourceRequirement] = Field(
         (), description="Resources of the cluster."
@@ -230,7 +230,7 @@ class Requirements(ApiModel):
 def _check_different(names: list[str], key: str, title: str, why: str = "") -> None:
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise refusal(f"{title} is called {name}{why}", (index, key))
+            raise refusal(f"{title} has the name {name}{why}", (index, key))
 
 
 class StepRetry(Retry):
@@ -245,11 +245,9 @@ class AllowedResourceSpec(ClosedModel):
 
     api_version: NonEmptyText = Field(description="apiVersion of the resources.")
     kind: NonEmptyText = Field(description="Kind of the resources.")
-    namespace: Pattern | None = Field(
-        None, description="Pattern for the namespace; * stands for any."
-    )
+    namespace: Pattern | None = Field(None, description="Pattern for the namespace; * matches any.")
     name: Pattern | None = Field(None, description="The same as matchName.")
-    match_name: Pattern | None = Field(None, description="Pattern for the name; * stands for any.")
+    match_name: Pattern | None = Field(None, description="Pattern for the name; * matches any.")
     match_labels: dict[str, Pattern] | None = Field(
         None, description="Patterns for the values of labels that a request must name."
     )
@@ -259,18 +257,20 @@ class AllowedResourceSpec(ClosedModel):
 
     @field_validator("match_expressions")
     @classmethod
-    def _refuse_absence(cls, found: tuple[Expression, ...] | None) -> Any:
-        for index, expression in enumerate(found or ()):
+    def _refuse_absence(
+        cls, expressions: tuple[Expression, ...] | None
+    ) -> tuple[Expression, ...] | None:
+        for index, expression in enumerate(expressions or ()):
             if expression.operator == "DoesNotExist":
-                why = "DoesNotExist would refuse every request: none can ask for a label's absence"
+                why = "DoesNotExist refuses every request: none can require a label to be absent"
                 raise refusal(why, (index,))
-        return found
+        return expressions
 
     @model_validator(mode="after")
     def _check_one_of(self) -> AllowedResourceSpec:
         names = [name for name in (self.name, self.match_name) if name is not None]
         labels = (self.match_labels, self.match_expressions)
-        if len(names) > 1 or (names and any(given is not None for given in labels)):
+        if len(names) > 1 or (names and any(label is not None for label in labels)):
             kinds = "matchName (or name) and matchLabels or matchExpressions"
             raise refusal(f"Must have one of {kinds}")
         return self
@@ -298,7 +298,7 @@ def _check_package(text: str) -> str:
     except InvalidPackageReference as error:
         raise refusal(error.message) from None
     if not package.digest:
-        # The meaning of a tag may change, and the content of a revision must not.
+        # A tag may be moved to other content, but the content of a revision must not change.
         raise refusal(f"Must name a digest, as {text}@sha256:…")
     return text
 
@@ -316,7 +316,7 @@ class ArtifactReference(ApiModel):
 
 
 class InputReference(ApiModel):
-    """Where the input of a step is, if not in the Composition."""
+    """Reference to the input of a step outside the Composition."""
 
     config_map_ref: ConfigMapReference | None = Field(
         None, description="ConfigMap that holds the input."
@@ -347,11 +347,11 @@ class StepSpec(ApiModel):
     )
     input: dict[str, Any] | None = Field(None, description="Input of the function.")
     input_ref: InputReference | None = Field(
-        None, description="Where the input of the function is. Excludes input."
+        None, description="Reference to the input of the function. Excludes input."
     )
     credentials: Items[CredentialSpec] = Field((), description="Credentials for the function.")
     requirements: Requirements = Field(
-        default_factory=Requirements, description="What the function gets with its first call."
+        default_factory=Requirements, description="Resources and schemas for the first call."
     )
     when: Condition = Field(
         "", description="Condition in CEL; the step is skipped unless it is true."

@@ -9,45 +9,45 @@ REDACTED = "**REDACTED**"
 
 
 def masked_secrets(value: Any, secret_keys: tuple[str, ...] = ()) -> Any:
-    """Give data in which what Secrets hold is masked, wherever they stand.
+    """Return data with the contents of all Secrets in it masked.
 
-    So is every map under one of `secret_keys`.
+    Maps under one of `secret_keys` are masked as well.
     """
     if isinstance(value, list):
-        return [masked_secrets(each, secret_keys) for each in value]
+        return [masked_secrets(item, secret_keys) for item in value]
     if not isinstance(value, dict):
         return value
     hides = is_secret(value)
     return {
-        key: _redacted(each)
+        key: _redacted(part)
         if (hides and key in ("data", "stringData"))
-        # Where it is a list, it is an input that says which details there are to be.
-        or (key in secret_keys and isinstance(each, dict))
-        else masked_secrets(each, secret_keys)
-        for key, each in value.items()
+        # A list under such a key only names the connection details of a function's input.
+        or (key in secret_keys and isinstance(part, dict))
+        else masked_secrets(part, secret_keys)
+        for key, part in value.items()
     }
 
 
 def secrets_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Find the Secrets in data, wherever they stand."""
+    """Yield the Secrets at any depth of data."""
     if isinstance(value, dict) and is_secret(value):
         yield value
     elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from secrets_in(each)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from secrets_in(part)
 
 
 def is_secret(value: Mapping[str, Any]) -> bool:
-    """Say whether an object is a Secret of Kubernetes."""
+    """Return whether an object is a Kubernetes Secret."""
     return value.get("kind") == "Secret" and value.get("apiVersion") == "v1"
 
 
 def masked_message(value: Any) -> Any:
-    """Mask in a message of the protocol what `masked_secrets` does, credentials and connections."""
+    """Mask Secrets, credentials and connection details in a message of the protocol."""
     return masked_secrets(value, ("connectionDetails", "credentialData"))
 
 
 def _redacted(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _redacted(each) for key, each in value.items()}
+        return {key: _redacted(part) for key, part in value.items()}
     return REDACTED

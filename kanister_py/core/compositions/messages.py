@@ -1,7 +1,7 @@
-"""Messages of composition functions: requests and responses, in whichever form they came.
+"""Messages of composition functions: requests and responses, decoded or as received.
 
-The form that everything here understands is protobuf's own JSON: camelCase keys,
-enums by name, bytes in base64, durations as `60s`. Whole numbers are ints.
+Decoded messages have the form of protobuf's JSON: camelCase keys, enums by name, bytes in
+base64, durations as `60s`. Whole numbers are ints.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 Data: TypeAlias = dict[str, Any]
-"""A message as protobuf writes it in JSON."""
+"""A message in protobuf's JSON form."""
 
 
 class Part:
-    """One part of a message: as data, as something a transport understands, or as both.
+    """One part of a message: decoded data, the transport's form, or both.
 
-    The state of a pipeline passes through many calls and is large. It stays in the
-    form in which the last function gave it, and is converted once, when the
-    other is asked for. What a part hands out is never changed.
+    The state of a pipeline is large and passes through many calls. It stays in the form
+    in which the last function returned it, and is converted once, on first access.
+    The data of a part must not be modified.
     """
 
     __slots__ = ("_data", "_lazy", "_read", "_read_lazily", "wire")
@@ -38,7 +38,7 @@ class Part:
         self._read_lazily = read_lazily
         self._lazy: Data | None = None
         self.wire = wire
-        """The form of a transport, which alone looks inside."""
+        """The transport's form. Only the transport interprets it."""
 
     @property
     def data(self) -> Data:
@@ -49,9 +49,10 @@ class Part:
 
     @property
     def lazy(self) -> Data:
-        """Give the data of a state, its resources as maps that are read when they are asked for.
+        """Return the data of a state, with resources that are decoded on access.
 
-        Only the answer to who sent it may have them inside: they are no dicts.
+        These resources are mappings but not dicts, so they must only be passed back to
+        the sender of the message.
         """
         if self._data is not None or self._read_lazily is None:
             return self.data
@@ -60,14 +61,14 @@ class Part:
         return self._lazy
 
     def compact(self) -> Part:
-        """Return the part without the data that was read of it, if it came as bytes."""
+        """Return the part without its decoded data, if it was received as bytes."""
         if self._read is None or not isinstance(self.wire, bytes):
             return self
         return Part(wire=self.wire, read=self._read, read_lazily=self._read_lazily)
 
     @property
     def as_received(self) -> bytes | None:
-        """Give the bytes that it came in, if it came in any."""
+        """The bytes in which the part was received, or None."""
         return self.wire if self._read is not None and isinstance(self.wire, bytes) else None
 
 
@@ -85,14 +86,14 @@ REQUEST_FIELDS: Final[Mapping[str, str]] = {
     "extraResources": "extra_resources",
     "requiredSchemas": "required_schemas",
 }
-"""The keys of a request in JSON, in their order, and the fields they stand for."""
+"""Keys of a request in JSON, in their order, with the names of the fields."""
 
 
 class FunctionRequest(NamedTuple):
     """The request of one call of a function.
 
-    A map of resources or schemas that is None was never asked for, which is not the
-    same as one that was and is empty.
+    A map of resources or schemas is None if the function did not require any, and empty
+    if it did and none were found.
     """
 
     observed: Part
@@ -114,18 +115,18 @@ class FunctionRequest(NamedTuple):
         return meta
 
     def value_of(self, key: str) -> Any:
-        """Give what the message holds under a key of its JSON; None if nothing."""
+        """Return the value under a key of the message's JSON, or None."""
         value = getattr(self, REQUEST_FIELDS[key])
         return value.data if isinstance(value, Part) else value
 
     def as_data(self) -> Data:
-        """Give the request as a function reads it. Its parts are shared, not copied."""
+        """Return the request in JSON form. Its parts are shared, not copied."""
         values = {key: self.value_of(key) for key in REQUEST_FIELDS}
-        return {key: each for key, each in values.items() if each is not None}
+        return {key: value for key, value in values.items() if value is not None}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> FunctionRequest:
-        """Take a request as it was written down. Its values are shared, not copied."""
+        """Build a request from its JSON form. Its values are shared, not copied."""
         meta = data.get("meta") or {}
         return cls(
             observed=Part(data.get("observed") or {}),
@@ -147,24 +148,24 @@ class FunctionResponse(NamedTuple):
     desired: Part = EMPTY_PART
     context: Part = EMPTY_PART
     results: tuple[Data, ...] = ()
-    """Each with `severity`, `message` and, where given, `reason` and `target`."""
+    """Results with `severity` and `message`, optionally `reason` and `target`."""
     conditions: tuple[Data, ...] = ()
-    """Each with `type`, `status`, `reason` and, where given, `message` and `target`."""
+    """Conditions with `type`, `status` and `reason`, optionally `message` and `target`."""
     requirements: Data | None = None
-    """Needs of the function: `resources`, `extraResources`, `schemas`, each a map of selectors."""
+    """Maps of selectors for `resources`, `extraResources` and `schemas`."""
     ttl_seconds: float = 0.0
-    """How long the answer holds; zero forbids to keep it."""
+    """Time for which the response may be cached; zero if it must not be cached."""
     tag: str = ""
     output: Data | None = None
     calls: int = 1
-    """How many calls of the function it took; none, if the answer was kept from before."""
+    """Number of calls that were made; zero for a cached response."""
 
     @property
     def is_fatal(self) -> bool:
-        return any(each.get("severity") == "SEVERITY_FATAL" for each in self.results)
+        return any(result.get("severity") == "SEVERITY_FATAL" for result in self.results)
 
     def as_data(self) -> Data:
-        """Give the response as a function writes it. Its parts are shared, not copied."""
+        """Return the response in JSON form. Its parts are shared, not copied."""
         meta: Data = {}
         if self.tag:
             meta["tag"] = self.tag
@@ -184,7 +185,7 @@ class FunctionResponse(NamedTuple):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> FunctionResponse:
-        """Take a response as it was written down. Its values are shared, not copied."""
+        """Build a response from its JSON form. Its values are shared, not copied."""
         meta = data.get("meta") or {}
         return cls(
             desired=Part(data.get("desired") or {}),
@@ -199,13 +200,13 @@ class FunctionResponse(NamedTuple):
 
 
 def duration_of(seconds: float) -> str:
-    """Write a span as protobuf's JSON does: no fraction, or one of 3, 6 or 9 digits."""
+    """Format a duration as protobuf's JSON does: a fraction has 3, 6 or 9 digits."""
     return nanoseconds_text(round(seconds * 1_000_000_000))
 
 
 def nanoseconds_text(nanos: int) -> str:
-    whole, rest = divmod(abs(nanos), 1_000_000_000)
-    fraction = f"{rest:09}" if rest else ""
+    seconds, remainder = divmod(abs(nanos), 1_000_000_000)
+    fraction = f"{remainder:09}" if remainder else ""
     while fraction.endswith("000"):
         fraction = fraction[:-3]
-    return f"{'-' if nanos < 0 else ''}{whole}{'.' if fraction else ''}{fraction}s"
+    return f"{'-' if nanos < 0 else ''}{seconds}{'.' if fraction else ''}{fraction}s"

@@ -1,7 +1,7 @@
-"""Compositions as values: the steps of a pipeline, read from a manifest.
+"""Compositions and the steps of their pipelines, parsed from manifests.
 
-An API server lets unknown fields through; here each one becomes a notice, since a
-misspelt `when` changes what is composed.
+Unknown fields become notices. API servers ignore them, but a misspelt `when` changes
+the composed resources.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Credential(NamedTuple):
-    """Data of a Secret that a step's function gets; without a secret it gets nothing."""
+    """Credential for a step's function: the data of a Secret, or nothing without one."""
 
     name: str
     namespace: str = ""
@@ -62,7 +62,7 @@ class Credential(NamedTuple):
 
 
 class AllowedResource(NamedTuple):
-    """Rule for resources that a step's function may ask for; patterns are RE2, anchored."""
+    """Rule for resources that a step's function may require. Patterns are anchored RE2."""
 
     api_version: str
     kind: str
@@ -70,7 +70,7 @@ class AllowedResource(NamedTuple):
     match_labels: Mapping[str, str] | None = None
     namespace: str | None = None
     selector: LabelSelector = LabelSelector()
-    """Further rules for labels, which hold only where the request itself names these."""
+    """Further conditions. They only match requests that name these labels themselves."""
 
     def __str__(self) -> str:
         text = f"{self.kind} of {self.api_version}"
@@ -97,32 +97,32 @@ class Step(NamedTuple):
     input: Data | None = None
     credentials: tuple[Credential, ...] = ()
     required_resources: Mapping[str, Data] = _NONE
-    """Selectors of what the function gets with its first call, by name."""
+    """Selectors of the resources in the function's first call, by name."""
     required_schemas: Mapping[str, Data] = _NONE
     when: str = ""
     timeout_seconds: float = 0.0
     retry: Retry | None = None
     ttl_seconds: float | None = None
-    """The time for which an answer holds; None leaves it to the function."""
+    """Time for which a response may be cached; None if the function decides."""
     max_iterations: int = DEFAULT_ITERATIONS
     allowed: tuple[AllowedResource, ...] | None = None
     input_ref: InputRef | ArtifactRef | None = None
 
     @property
     def settings(self) -> Data:
-        """How the step is to be run, as far as that differs from other steps."""
-        given: Data = {}
+        """Settings of the step that differ from the defaults."""
+        changed: Data = {}
         if self.when:
-            given["when"] = self.when
+            changed["when"] = self.when
         if self.timeout_seconds:
-            given["timeout"] = _duration(self.timeout_seconds)
+            changed["timeout"] = _duration(self.timeout_seconds)
         if self.retry is not None:
-            given["retry"] = self.retry.model_dump(mode="json", exclude_defaults=True)
+            changed["retry"] = self.retry.model_dump(mode="json", exclude_defaults=True)
         if self.ttl_seconds is not None:
-            given["ttl"] = _duration(self.ttl_seconds)
+            changed["ttl"] = _duration(self.ttl_seconds)
         if self.max_iterations != DEFAULT_ITERATIONS:
-            given["maxIterations"] = self.max_iterations
-        return given
+            changed["maxIterations"] = self.max_iterations
+        return changed
 
 
 def _duration(seconds: float) -> str:
@@ -141,13 +141,13 @@ class Composition(NamedTuple):
     connection_secrets_namespace: str = ""
     notices: tuple[Notice, ...] = ()
     revision: str = ""
-    """The name of the revision that this is, or that a cluster would make of it."""
+    """Name of the CompositionRevision, or the one that a cluster would create."""
 
 
 def parse_composition(document: Document) -> Composition:
-    """Read a Composition or a CompositionRevision, or refuse it with every problem."""
+    """Parse a Composition or CompositionRevision, or raise `InvalidDocument`."""
     value = document.value
-    problems = [document.problem(*problem) for problem in _problems_of_form(value)]
+    problems = [document.problem(*problem) for problem in _basic_problems(value)]
     if problems:
         partial = read_partly(CompositionObject, document)
         raise InvalidDocument([*problems, *partial.problems.values()])
@@ -157,7 +157,7 @@ def parse_composition(document: Document) -> Composition:
 
 def _notices(document: Document) -> Iterator[Notice]:
     for unknown in _unknown_keys(document.value):
-        problem = document.problem(unknown.path, f"Nothing reads this field{unknown.meant}")
+        problem = document.problem(unknown.path, f"Unknown field{unknown.meant}")
         facts = {"path": text_of_path(unknown.path)}
         yield Notice("UnknownField", str(problem), facts=facts)
 
@@ -166,13 +166,17 @@ def _unknown_keys(value: Any) -> Iterator[UnknownKey]:
     yield from unknown_keys(CompositionObject, value)
     spec = mapping_of(mapping_of(value).get("spec"))
     if _mode_of(spec) == "Pipeline":
-        # A pipeline has functions for the fields of the old mode.
-        known = tuple(key for key in keys_of(CompositionSpec) if key not in _OLD_FIELDS)
-        yield from (UnknownKey(("spec", key), known) for key in _OLD_FIELDS if key in spec)
+        # Fields of the Resources mode have no effect in the Pipeline mode.
+        supported = tuple(
+            key for key in keys_of(CompositionSpec) if key not in _RESOURCES_MODE_FIELDS
+        )
+        yield from (
+            UnknownKey(("spec", key), supported) for key in _RESOURCES_MODE_FIELDS if key in spec
+        )
 
 
 def is_composition(value: Any) -> bool:
-    """Say whether a document is a Composition or one of its revisions."""
+    """Return whether a document is a Composition or a CompositionRevision."""
     if not isinstance(value, dict):
         return False
     api_version = str(value.get("apiVersion"))
@@ -180,14 +184,14 @@ def is_composition(value: Any) -> bool:
     return api_version.startswith(f"{GROUP}/") and value.get("kind") in kinds
 
 
-def check_schema(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(located: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of a Composition."""
-    partial = read_partly(CompositionObject, found.document, found.path)
-    problems = [found.problem(*problem) for problem in _problems_of_form(found.value)]
-    return [*_unknown_keys(found.value)], [*problems, *partial.problems.values()]
+    partial = read_partly(CompositionObject, located.document, located.path)
+    problems = [located.problem(*problem) for problem in _basic_problems(located.value)]
+    return [*_unknown_keys(located.value)], [*problems, *partial.problems.values()]
 
 
-_OLD_FIELDS = ("resources", "patchSets", "environment")
+_RESOURCES_MODE_FIELDS = ("resources", "patchSets", "environment")
 
 
 def _mode_of(spec: Mapping[str, Any]) -> str:
@@ -195,39 +199,39 @@ def _mode_of(spec: Mapping[str, Any]) -> str:
 
 
 def called_functions(spec: Mapping[str, Any]) -> set[str]:
-    """Name the functions that the spec of a composition calls, also by implication."""
+    """Return the names of the functions that a composition calls, implicit ones included."""
     if _mode_of(spec) == "Resources":
-        wants_environment = environment_configs_input(spec) is not None
-        return {PATCH_AND_TRANSFORM, *((ENVIRONMENT_CONFIGS,) if wants_environment else ())}
-    named = ((each.get("functionRef") or {}).get("name") for each in spec.get("pipeline") or ())
+        has_environment = environment_configs_input(spec) is not None
+        return {PATCH_AND_TRANSFORM, *((ENVIRONMENT_CONFIGS,) if has_environment else ())}
+    named = ((step.get("functionRef") or {}).get("name") for step in spec.get("pipeline") or ())
     return {str(name) for name in named if name}
 
 
-# Revisions were served under the older two as well.
+# Revisions also exist with the two older versions.
 _API_VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
 
 
-def _problems_of_form(value: Any) -> Iterator[tuple[Path, str]]:
-    """Find what keeps a document from being a Composition of a mode at all."""
+def _basic_problems(value: Any) -> Iterator[tuple[Path, str]]:
+    """Yield problems with the kind, API version or mode of a Composition."""
     data = mapping_of(value)
     if not is_composition(data):
-        found = kind_and_version(data)
-        yield ("kind",), f"Must be a Composition of {GROUP}/v1, found {found}"
+        description = kind_and_version(data)
+        yield ("kind",), f"Must be a Composition of {GROUP}/v1, found {description}"
     elif data["apiVersion"] not in _API_VERSIONS:
         yield ("apiVersion",), f"Must be {GROUP}/v1, found {data['apiVersion']!r}"
     spec = mapping_of(data.get("spec"))
     mode = _mode_of(spec)
     near = nearest("pipeline", [key for key in spec if key not in keys_of(CompositionSpec)])
-    meant = f"; is {near[0]} meant for it?" if near else ""
+    hint = f"; did you mean it by {near[0]}?" if near else ""
     if mode not in ("Pipeline", "Resources"):
         yield ("spec", "mode"), f"Must be Pipeline or Resources, found {shown(mode)}"
     elif mode == "Pipeline" and spec.get("pipeline") is None:
-        yield ("spec", "pipeline"), f"Must be given{meant}"
+        yield ("spec", "pipeline"), f"Must be given{hint}"
     elif mode == "Resources" and spec.get("resources") is None:
-        yield ("spec",), f"Must have a pipeline, or resources{meant}"
+        yield ("spec",), f"Must have a pipeline, or resources{hint}"
 
 
-# From the model to the values that a pipeline runs with
+# Conversion of the models to the values of a pipeline
 
 
 def _composition(
@@ -240,12 +244,14 @@ def _composition(
     else:
         revision = revision_name(name, composition_identity(written, labels))
     target = read.spec.composite_type_ref
-    is_old = _mode_of(written) == "Resources"
+    is_resources_mode = _mode_of(written) == "Resources"
     return Composition(
         name,
         target.api_version,
         target.kind,
-        _implicit_steps(written) if is_old else tuple(map(_step, read.spec.pipeline or ())),
+        _implicit_steps(written)
+        if is_resources_mode
+        else tuple(map(_step, read.spec.pipeline or ())),
         labels,
         read.metadata.annotations,
         read.spec.write_connection_secrets_to_namespace,
@@ -321,7 +327,7 @@ def _schema_selector(spec: SchemaRequirement) -> Data:
 
 
 def _resource_selector(spec: ResourceRequirement) -> Data:
-    """Return the selector in the words of the protocol."""
+    """Return the selector in the form of the protocol."""
     selector = _schema_selector(spec)
     if spec.name:
         selector["matchName"] = spec.name

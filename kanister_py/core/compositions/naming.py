@@ -20,7 +20,7 @@ COMPOSITE = "crossplane.io/composite"
 CLAIM_NAME = "crossplane.io/claim-name"
 CLAIM_NAMESPACE = "crossplane.io/claim-namespace"
 OWNED_LABELS = (COMPOSITE, CLAIM_NAME, CLAIM_NAMESPACE)
-"""Labels that a composed resource loses when it is given up."""
+"""Labels that are removed from a composed resource when the XR releases it."""
 
 COMPOSITE_MANAGER = "apiextensions.crossplane.io/composite"
 COMPOSED_MANAGER = "apiextensions.crossplane.io/composed"
@@ -30,10 +30,10 @@ _RBAC_KINDS = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBindi
 
 
 def child_name(generate_name: str, owner_uid: str, resource: str) -> str:
-    """Name a composed resource, the same in every run.
+    """Return the name of a composed resource, which is the same in every run.
 
-    A long prefix is cut so that the name stays a DNS label; whatever it ends in,
-    one dash stands before the hash.
+    A long prefix is cut so that the name stays a valid DNS label. Exactly one dash
+    separates prefix and hash.
     """
     digest = sha256(f"{owner_uid}{resource}".encode()).hexdigest()[:_HASH_LENGTH]
     prefix = generate_name.rstrip("-")[: MAX_LABEL - _HASH_LENGTH - 1].rstrip("-")
@@ -41,7 +41,7 @@ def child_name(generate_name: str, owner_uid: str, resource: str) -> str:
 
 
 def uid_of_rendered(xr: Mapping[str, Any]) -> str:
-    """Give an XR that no cluster has seen a UID: by its kind and name, so it is always the same."""
+    """Return a UID for an XR without one, derived from its kind and name."""
     metadata = metadata_of(xr)
     name = "\0".join(
         (
@@ -56,7 +56,7 @@ def uid_of_rendered(xr: Mapping[str, Any]) -> str:
 
 
 def composed_manager(xr: Mapping[str, Any]) -> str:
-    """Name the field manager under which the resources of one XR are applied."""
+    """Return the field manager with which the resources of an XR are applied."""
     group = group_version_of(str(xr.get("apiVersion")))[0]
     name = name_of(xr)
     text = f"{name}{xr.get('kind')}.{group}"
@@ -64,13 +64,13 @@ def composed_manager(xr: Mapping[str, Any]) -> str:
 
 
 def is_valid_name(name: str, api_version: str, kind: str) -> bool:
-    """Say whether a cluster takes an object of this name; roles may hold almost anything."""
+    """Return whether a name is valid for its kind. RBAC roles allow almost any name."""
     is_role = kind in _RBAC_KINDS and api_version.startswith("rbac.authorization.k8s.io/")
     return not (path_segment_problem if is_role else dns_subdomain_problem)(name)
 
 
 def resource_name_of(obj: Mapping[str, Any]) -> str:
-    """Say which composed resource of its XR an object is; empty if it does not say."""
+    """Return the name of a composed resource within its XR, or an empty string."""
     annotations = annotations_of(obj)
     name = annotations.get(RESOURCE_NAME)
     return name if isinstance(name, str) else ""

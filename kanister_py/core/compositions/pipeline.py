@@ -1,4 +1,4 @@
-"""Pipeline: step conditions (`when`, in CEL), requests, and the state after each answer."""
+"""Pipelines: step conditions (`when`, in CEL), requests, and the state between steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kanister_py.core.notices import Notice, Severity
 
 
 def error_source(function: str, revision: str, path: str = "") -> str:
-    """Name the function to blame, as far as it is known, at the end of a message."""
+    """Return the suffix of an error message that names the function, revision and path."""
     parts = [f"function {function}"] if function else []
     if revision:
         parts.append(f"revision {revision}")
@@ -33,7 +33,7 @@ def error_source(function: str, revision: str, path: str = "") -> str:
 
 
 class PipelineFatal(UsageError, reason="PipelineFatal"):
-    """A function says itself that the pipeline must not go on."""
+    """A function returned a fatal result, which stops the pipeline."""
 
     def __init__(self, step: str, function: str, revision: str, result: str) -> None:
         message = f'pipeline step "{step}" returned a fatal result: {result}'
@@ -55,12 +55,12 @@ EXACT = 2**53
 
 
 class Observed(NamedTuple):
-    """State when a pipeline starts: the XR, and the resources it composed before, by name."""
+    """Observed state at the start of a pipeline: the XR and its composed resources by name."""
 
     composite: Data
     resources: Mapping[str, Data] = {}
     connection_details: Mapping[str, str] = {}
-    """Of the XR, in base64; those of its resources are by the resource's name."""
+    """Connection details of the XR, in base64."""
     resource_connection_details: Mapping[str, Mapping[str, str]] = {}
 
     def as_state(self) -> Data:
@@ -88,10 +88,10 @@ class StepOutcome(NamedTuple):
     seconds: float = 0.0
     calls: int = 0
     worst: str = "Normal"
-    """Normal, Warning or Fatal; Error if it brought no answer."""
+    """Worst severity: Normal, Warning or Fatal; Error without a response."""
     is_cached: bool = False
     skipped: str = ""
-    """The reason why it was not run; empty if it was."""
+    """Reason why the step was skipped, or an empty string."""
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"step": self.step, "function": self.function}
@@ -112,18 +112,18 @@ class PipelineState(NamedTuple):
     outcomes: tuple[StepOutcome, ...] = ()
     notices: tuple[Notice, ...] = ()
     ttl_seconds: float = 0.0
-    """The shortest time that any answer holds; zero if none says."""
+    """Shortest TTL of all responses; zero if none has one."""
     requirements: Mapping[str, Data] = {}
-    """The last requirements of each step, to fetch beforehand another time."""
+    """Last requirements by step, to be fetched in advance next time."""
     history: tuple[Part, ...] = ()
-    """The desired state after each step that has an outcome."""
+    """Desired state after every step that has an outcome."""
     error: KanisterError | None = None
 
 
 def first_state(observed: Observed, context: Data | None = None) -> PipelineState:
-    """Give the state before the first step: nothing is desired yet."""
-    started = Part(dict(context)) if context else EMPTY_PART
-    return PipelineState(Part(observed.as_state()), context=started)
+    """Return the state before the first step, with an empty desired state."""
+    initial = Part(dict(context)) if context else EMPTY_PART
+    return PipelineState(Part(observed.as_state()), context=initial)
 
 
 def request_of(
@@ -135,7 +135,7 @@ def request_of(
     resources: Mapping[str, Data] | None = None,
     schemas: Mapping[str, Data] | None = None,
 ) -> FunctionRequest:
-    """Make the request of a step: the state, and what was fetched for it beforehand."""
+    """Build the request of a step, with the objects that were fetched in advance."""
     request = FunctionRequest(
         observed=state.observed,
         desired=state.desired,
@@ -155,19 +155,19 @@ def accept(
     response: FunctionResponse,
     ttl_seconds: float,
 ) -> PipelineState:
-    """Take a step's answer: it replaces what was desired before, and the context.
+    """Return the state after a step's response, which replaces desired state and context.
 
-    After a fatal result the state holds an error, and the results up to it.
+    After a fatal result the state has an error, and the results up to it.
     """
     results = results_of(step.name, response)
     error: KanisterError | None = None
     if results.fatal is not None:
         error = PipelineFatal(step.name, step.function, outcome.revision, results.fatal)
-    times = [each for each in (state.ttl_seconds, ttl_seconds) if each > 0]
+    times = [seconds for seconds in (state.ttl_seconds, ttl_seconds) if seconds > 0]
     requirements = state.requirements
-    asked = requirements_of(response)
-    if asked is not None:
-        requirements = {**requirements, step.name: asked}
+    required = requirements_of(response)
+    if required is not None:
+        requirements = {**requirements, step.name: required}
     return state._replace(
         desired=response.desired,
         context=response.context,
@@ -187,10 +187,10 @@ def accept(
 
 
 def skip_reason(when: str, state: PipelineState) -> str:
-    """Say why a step is left out, by what CEL makes of its `when`; empty if its turn has come.
+    """Evaluate the CEL condition of a step; return why it is skipped, or an empty string.
 
-    The expression sees `observed`, `desired` and `context` as a function would; maps of
-    resources in which there is nothing are there for it, and empty.
+    The variables are `observed`, `desired` and `context`, as a function gets them. Missing
+    maps of resources are empty maps.
     """
     if not when or when == "true":
         return ""
@@ -204,12 +204,12 @@ def skip_reason(when: str, state: PipelineState) -> str:
         }
     )
     if not isinstance(is_due, bool):
-        raise CelError(when, f"it must say true or false, and says {is_due!r}")
+        raise CelError(when, f"it must be true or false, found {is_due!r}")
     return "" if is_due else f"its when is false: {when}"
 
 
 def skip(step: Step, state: PipelineState, why: str) -> PipelineState:
-    """Leave a step out, and say so."""
+    """Return the state after a skipped step, with a notice."""
     outcome = StepOutcome(step.name, step.function, skipped=why)
     notice = Notice("StepSkipped", f"step {step.name} is skipped: {why}", Severity.INFO)
     return state._replace(
@@ -220,13 +220,13 @@ def skip(step: Step, state: PipelineState, why: str) -> PipelineState:
 
 
 def with_warnings(step: Step, state: PipelineState, notices: Iterable[Notice]) -> PipelineState:
-    """Take in the notices of the choice of a step's function."""
+    """Return the state with notices about the choice of a step's function."""
     placed = tuple(
-        each._replace(
-            message=f'Pipeline step "{step.name}": {each.message}',
-            facts={**each.facts, "step": step.name},
+        notice._replace(
+            message=f'Pipeline step "{step.name}": {notice.message}',
+            facts={**notice.facts, "step": step.name},
         )
-        for each in notices
+        for notice in notices
     )
     return state._replace(notices=(*state.notices, *placed))
 
@@ -234,7 +234,7 @@ def with_warnings(step: Step, state: PipelineState, notices: Iterable[Notice]) -
 def failed_state(
     step: Step, state: PipelineState, revision: str, error: KanisterError
 ) -> PipelineState:
-    """Stop at a step that brings no answer. What was gathered stays."""
+    """Return the state after a step without a response. Earlier results are kept."""
     outcome = StepOutcome(step.name, step.function, revision, worst="Error")
     return state._replace(
         outcomes=(*state.outcomes, outcome), history=(*state.history, EMPTY_PART), error=error
@@ -242,16 +242,16 @@ def failed_state(
 
 
 def origin_of(resource: str, state: PipelineState) -> tuple[str, str, str]:
-    """Say which step made a desired resource what it is: step, function and revision."""
+    """Return step, function and revision that gave a desired resource its final content."""
     final = _resource_in(state.desired, resource)
-    found = ("", "", "")
+    origin = ("", "", "")
     before: Any = None
     for outcome, desired in zip(state.outcomes, state.history, strict=True):
         after = _resource_in(desired, resource)
         if after != before and after == final:
-            found = (outcome.step, outcome.function, outcome.revision)
+            origin = (outcome.step, outcome.function, outcome.revision)
         before = after
-    return found
+    return origin
 
 
 def _resource_in(desired: Part, resource: str) -> Any:
@@ -260,52 +260,52 @@ def _resource_in(desired: Part, resource: str) -> Any:
 
 
 def is_inexact(number: int) -> bool:
-    """Say whether a double cannot hold a whole number."""
+    """Return whether a whole number cannot be represented as a double."""
     return (number > EXACT or number < -EXACT) and int(float(number)) != number
 
 
 def inexact_numbers(value: Any, path: str) -> Iterable[str]:
-    """Find the whole numbers that a double cannot hold, which is what functions get."""
-    # Nearly nothing has one: what has none is gone through without a word about places.
+    """Return the paths of whole numbers that functions, which use doubles, get rounded."""
+    # Such numbers are rare, so the paths are only built if there is one.
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        kind = type(each)
+        item = waiting.pop()
+        kind = type(item)
         if kind is dict:
-            waiting += each.values()
+            waiting += item.values()
         elif kind is list:
-            waiting += each
-        elif kind is int and not -EXACT <= each <= EXACT and is_inexact(each):
-            return _places_of_inexact(value, path)
+            waiting += item
+        elif kind is int and not -EXACT <= item <= EXACT and is_inexact(item):
+            return _inexact_paths(value, path)
     return ()
 
 
-def _places_of_inexact(value: Any, path: str) -> Iterator[str]:
+def _inexact_paths(value: Any, path: str) -> Iterator[str]:
     kind = type(value)
     if kind is int:
         if is_inexact(value):
             yield path
     elif kind is dict:
-        for key, each in value.items():
-            yield from _places_of_inexact(each, f"{path}.{key}")
+        for key, part in value.items():
+            yield from _inexact_paths(part, f"{path}.{key}")
     elif kind is list:
-        for index, each in enumerate(value):
-            yield from _places_of_inexact(each, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from _inexact_paths(item, f"{path}[{index}]")
 
 
 def as_doubles(value: Any) -> Any:
-    """Give data with its whole numbers as doubles hold them, however a function is called."""
+    """Round whole numbers to doubles, so that in-process functions get the same values."""
     if isinstance(value, dict):
-        return {key: as_doubles(each) for key, each in value.items()}
+        return {key: as_doubles(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [as_doubles(each) for each in value]
+        return [as_doubles(item) for item in value]
     return int(float(value)) if type(value) is int else value
 
 
 def notice_of_number(path: str) -> Notice:
     return Notice(
         "InexactNumber",
-        f"{path} is a whole number that a double cannot hold: functions get a rounded one; "
-        "write it as text",
+        f"{path} cannot be represented as a double, so functions get a rounded number; "
+        "use a string",
         facts={"path": path},
     )

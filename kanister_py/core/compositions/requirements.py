@@ -1,4 +1,4 @@
-"""Requirements of a step's function: what it needs besides, and what it may ask for."""
+"""Requirements of a step's function: objects that it needs, and rules that restrict them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("resources", "extraResources", "schemas")
 
 
 class Fetched(NamedTuple):
-    """Objects fetched for one call, under the names it asked by."""
+    """Objects fetched for one call, by the names of their requirements."""
 
     resources: Mapping[str, Data] = {}
     extra_resources: Mapping[str, Data] = {}
@@ -24,60 +24,61 @@ class Fetched(NamedTuple):
 
 
 def requirements_of(response: FunctionResponse) -> Data | None:
-    """Give what a function asks for, without maps that ask for nothing."""
-    asked = response.requirements or {}
-    found = {key: asked[key] for key in KINDS if asked.get(key)}
-    return found or None
+    """Return the requirements in a response without empty maps, or None."""
+    requirements = response.requirements or {}
+    selectors = {key: requirements[key] for key in KINDS if requirements.get(key)}
+    return selectors or None
 
 
 def with_fetched(
-    request: FunctionRequest, boot: FunctionRequest, found: Fetched
+    request: FunctionRequest, boot: FunctionRequest, fetched: Fetched
 ) -> FunctionRequest:
-    """Put what was fetched into a request, beside what the step gives from the start.
+    """Return the request with fetched objects, in addition to those of the first call.
 
-    A map in which nothing stands is left out: some functions look whether it is there.
+    Empty maps are left out, since some functions check for their presence.
     """
     return request._replace(
-        required_resources={**(boot.required_resources or {}), **found.resources} or None,
-        extra_resources=dict(found.extra_resources) or None,
-        required_schemas={**(boot.required_schemas or {}), **found.schemas} or None,
+        required_resources={**(boot.required_resources or {}), **fetched.resources} or None,
+        extra_resources=dict(fetched.extra_resources) or None,
+        required_schemas={**(boot.required_schemas or {}), **fetched.schemas} or None,
     )
 
 
 def requirements_not_settled(
     rounds: int, before: Data | None, last: FunctionResponse
 ) -> UsageError:
-    """Give the error of a function that asks for more in every round, with its last requests."""
-    asked = (
-        f"in the round before the last it asked for {_text_of(before)}; "
-        f"in the last it asked for {_text_of(requirements_of(last))}"
+    """Build the error for a function whose requirements change in every iteration."""
+    requests = (
+        f"the last but one iteration required {_text_of(before)}; "
+        f"the last one required {_text_of(requirements_of(last))}"
     )
-    messages = [str(each["message"]) for each in last.results if each.get("message")]
+    messages = [str(result["message"]) for result in last.results if result.get("message")]
     if messages:
-        asked += f"; it said: {'; '.join(messages)}"
+        requests += f"; results: {'; '.join(messages)}"
     return UsageError(
-        f"requirements didn't stabilize after the maximum number of iterations ({rounds}): {asked}",
+        "requirements didn't stabilize after the maximum number of iterations "
+        f"({rounds}): {requests}",
         reason="RequirementsUnsettled",
     )
 
 
-def _text_of(asked: Data | None) -> str:
-    if not asked:
+def _text_of(requirements: Data | None) -> str:
+    if not requirements:
         return "nothing"
     return ", ".join(
         f"{name}: {text_of_selector(selector)}"
         for key in KINDS
-        for name, selector in sorted((asked.get(key) or {}).items())
+        for name, selector in sorted((requirements.get(key) or {}).items())
     )
 
 
 def required_labels(selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the labels that a selector asks for."""
+    """Return the labels in a selector."""
     return (selector.get("matchLabels") or {}).get("labels") or {}
 
 
 def text_of_selector(selector: Mapping[str, Any]) -> str:
-    """Say in words what a selector selects."""
+    """Describe a selector for messages."""
     text = f"{selector.get('kind')} of {selector.get('apiVersion')}"
     if selector.get("namespace"):
         text += f" in {selector['namespace']}"
@@ -89,13 +90,13 @@ def text_of_selector(selector: Mapping[str, Any]) -> str:
     return text
 
 
-def check_allowed(step: Step, asked: Data) -> None:
-    """Refuse requirements that address nothing, and resources that the step does not allow.
+def check_allowed(step: Step, requirements: Data) -> None:
+    """Refuse invalid requirements, and resources that the step does not allow.
 
-    Schemas are open to all steps.
+    Schemas are allowed for all steps.
     """
     for key in KINDS:
-        for name, selector in sorted((asked.get(key) or {}).items()):
+        for name, selector in sorted((requirements.get(key) or {}).items()):
             address = {"name": selector.get("matchName"), **selector}
             for field, problem in problems_with(address):
                 raise UsageError(
@@ -103,10 +104,10 @@ def check_allowed(step: Step, asked: Data) -> None:
                     reason="RequirementRefused",
                 )
     for key in KINDS[:2]:
-        for name, selector in sorted((asked.get(key) or {}).items()):
+        for name, selector in sorted((requirements.get(key) or {}).items()):
             if not is_allowed(step, selector):
                 raise UsageError(
-                    f"it may not ask for {text_of_selector(selector)} (requirement {name}): "
+                    f"it may not require {text_of_selector(selector)} (requirement {name}): "
                     f"{_rules_of(step)}",
                     reason="RequirementRefused",
                 )
@@ -114,14 +115,14 @@ def check_allowed(step: Step, asked: Data) -> None:
 
 def _rules_of(step: Step) -> str:
     if step.allowed is None:
-        return "Secrets are given only to steps whose allowedExtraResources name them"
+        return "Secrets are allowed only if the step's allowedExtraResources name them"
     return f"allowedExtraResources has {'; '.join(map(str, step.allowed)) or 'nothing'}"
 
 
 def is_allowed(step: Step, selector: Mapping[str, Any]) -> bool:
-    """Say whether a step's function may ask for this.
+    """Return whether a step's function may require the resources of a selector.
 
-    Without a list it may ask for anything but Secrets; with one, for what it names.
+    Without `allowedExtraResources` everything but Secrets is allowed.
     """
     if step.allowed is None:
         return not (selector.get("kind") == "Secret" and selector.get("apiVersion") == "v1")
@@ -138,11 +139,14 @@ def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
     if rule.match_name is not None:
         return "matchName" in selector and _matches(rule.match_name, selector["matchName"])
     labels = required_labels(selector)
-    # A label that is not asked for may have any value in what is found.
+    # Labels that the request does not name may have any value, so their rules do not match.
     return all(
         key in labels and _matches(pattern, labels[key])
         for key, pattern in (rule.match_labels or {}).items()
-    ) and all(each.key in labels and each.matches(labels) for each in rule.selector.requirements)
+    ) and all(
+        requirement.key in labels and requirement.matches(labels)
+        for requirement in rule.selector.requirements
+    )
 
 
 def _matches(pattern: str, text: str) -> bool:

@@ -1,7 +1,7 @@
-"""Compositions of the mode Resources: the steps that they stand for, and the input of each.
+"""Compositions of the mode Resources, converted to the inputs of equivalent functions.
 
-Its API server filled in what was not written: which kind a transform or a connection detail
-is. The functions take nothing for granted, so it is written out here.
+Crossplane's API server used to default the types of transforms and connection details. The
+functions require them, so they are set here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DETAILS: Mapping[str, str] = {
     "value": "FromValue",
 }
 _MERGES: Mapping[tuple[bool, bool], str] = {
-    # What is there stays, lists grow.
+    # Keys: whether existing map values are kept, whether lists are appended.
     (False, False): "ForceMergeObjects",
     (False, True): "ForceMergeObjectsAppendArrays",
     (True, False): "MergeObjects",
@@ -31,48 +31,48 @@ _MERGES: Mapping[tuple[bool, bool], str] = {
 
 
 def patch_and_transform_input(spec: Mapping[str, Any]) -> Data:
-    """Give the resources in the spec of a composition as a function's input."""
-    given: Data = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources"}
+    """Return the input of function-patch-and-transform for a composition."""
+    data: Data = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources"}
     if "patchSets" in spec:
-        given["patchSets"] = _each(_patching, spec["patchSets"])
+        data["patchSets"] = _map_items(_patching, spec["patchSets"])
     patches = mapping_of(spec.get("environment")).get("patches")
     if patches:
-        given["environment"] = {"patches": _each(_patch, patches)}
+        data["environment"] = {"patches": _map_items(_patch, patches)}
     named = [
-        {"name": f"resource-{index}", **each} if isinstance(each, Mapping) else each
-        for index, each in enumerate(_items(spec.get("resources")))
+        {"name": f"resource-{index}", **resource} if isinstance(resource, Mapping) else resource
+        for index, resource in enumerate(_items(spec.get("resources")))
     ]
-    given["resources"] = _each(_resource, named)
-    return given
+    data["resources"] = _map_items(_resource, named)
+    return data
 
 
 def environment_configs_input(spec: Mapping[str, Any]) -> Data | None:
-    """Give the environment in the spec of a composition as an input; None if it has none."""
+    """Return the input of function-environment-configs, or None without an environment."""
     environment = mapping_of(spec.get("environment"))
-    given = {
+    spec_fields = {
         key: environment[key] for key in ("environmentConfigs", "defaultData") if key in environment
     }
-    if not given:
+    if not spec_fields:
         return None
     resolution = mapping_of(environment.get("policy")).get("resolution")
     if resolution:
-        given["policy"] = {"resolution": resolution}
+        spec_fields["policy"] = {"resolution": resolution}
     return {
         "apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1",
         "kind": "Input",
-        "spec": given,
+        "spec": spec_fields,
     }
 
 
-def _each(change: Callable[[Mapping[str, Any]], Any], values: Any) -> list[Any]:
-    # What is no map is for the function to refuse.
-    return [change(each) if isinstance(each, Mapping) else each for each in _items(values)]
+def _map_items(change: Callable[[Mapping[str, Any]], Any], values: Any) -> list[Any]:
+    # Other values are passed on for the function to refuse.
+    return [change(item) if isinstance(item, Mapping) else item for item in _items(values)]
 
 
 def _resource(value: Mapping[str, Any]) -> Any:
     resource = _patching(value)
     if "connectionDetails" in resource:
-        return {**resource, "connectionDetails": _each(_detail, resource["connectionDetails"])}
+        return {**resource, "connectionDetails": _map_items(_detail, resource["connectionDetails"])}
     return resource
 
 
@@ -84,19 +84,21 @@ def _detail(value: Mapping[str, Any]) -> Any:
 
 
 def _patching(value: Mapping[str, Any]) -> Any:
-    return {**value, "patches": _each(_patch, value["patches"])} if "patches" in value else value
+    return (
+        {**value, "patches": _map_items(_patch, value["patches"])} if "patches" in value else value
+    )
 
 
 def _patch(value: Mapping[str, Any]) -> Any:
     patch = dict(value)
     if "transforms" in patch:
-        patch["transforms"] = _each(_transform, patch["transforms"])
+        patch["transforms"] = _map_items(_transform, patch["transforms"])
     policy = mapping_of(patch.get("policy"))
     options = policy.get("mergeOptions")
     if isinstance(options, Mapping):
-        rest = {key: each for key, each in policy.items() if key != "mergeOptions"}
+        kept = {key: part for key, part in policy.items() if key != "mergeOptions"}
         merge = _MERGES[bool(options.get("keepMapValues")), bool(options.get("appendSlice"))]
-        patch["policy"] = {"toFieldPath": merge, **rest}
+        patch["policy"] = {"toFieldPath": merge, **kept}
     return patch
 
 
@@ -108,15 +110,15 @@ def _transform(value: Mapping[str, Any]) -> Any:
     if kind in _TRANSFORMS:
         return {**value, kind: {"type": _kind_of(config, _TRANSFORMS[kind]), **config}}
     if kind == "match" and "patterns" in config:
-        patterns = _each(lambda each: {"type": "literal", **each}, config["patterns"])
+        patterns = _map_items(lambda pattern: {"type": "literal", **pattern}, config["patterns"])
         return {**value, kind: {**config, "patterns": patterns}}
     return value
 
 
 def _kind_of(config: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
-    """Say which kind it is by what is given; where that says nothing, the first is meant."""
-    found = (kind for key, kind in kinds.items() if config.get(key) is not None)
-    return next(found, next(iter(kinds.values())))
+    """Return the type by the first field that is set; without one, the first type."""
+    matches = (kind for key, kind in kinds.items() if config.get(key) is not None)
+    return next(matches, next(iter(kinds.values())))
 
 
 def _items(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Results of a run for the owner of an XR: events, and conditions of the XR."""
+"""Results of a pipeline run: events and conditions of the XR."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SEVERITIES = ("Normal", "Warning", "Fatal")
 
 
 class Event(NamedTuple):
-    """Something that happened to an XR; `claim_message` is the text of it on its claim."""
+    """An event of an XR. `claim_message` is the message for the claim, if it gets one."""
 
     type: str
     reason: str
@@ -44,7 +44,7 @@ class CustomCondition(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Events, conditions and severity of one answer."""
+    """Events, conditions and severity of one response."""
 
     events: tuple[Event, ...]
     conditions: tuple[CustomCondition, ...]
@@ -53,7 +53,7 @@ class Results(NamedTuple):
 
 
 def results_of(step: str, response: FunctionResponse) -> Results:
-    """Read an answer's results, up to the first fatal one, and all of its conditions."""
+    """Return the results of a response up to the first fatal one, and all its conditions."""
     events: list[Event] = []
     worst = 0
     fatal = None
@@ -65,14 +65,14 @@ def results_of(step: str, response: FunctionResponse) -> Results:
             break
         worst = max(worst, 0 if severity == "SEVERITY_NORMAL" else 1)
         events.append(_event(step, str(severity), message, result))
-    conditions = tuple(_condition(each) for each in response.conditions)
+    conditions = tuple(_condition(condition) for condition in response.conditions)
     return Results(tuple(events), conditions, fatal, _SEVERITIES[worst])
 
 
 def _event(step: str, severity: str, message: str, result: Data) -> Event:
     reason = result.get("reason") or COMPOSE
     if severity not in ("SEVERITY_NORMAL", "SEVERITY_WARNING"):
-        # For the XR's owner alone: the claim's owner could do nothing.
+        # Not for the claim, whose owner cannot do anything about it.
         text = f'Pipeline step "{step}" returned a result of unknown severity (assuming warning): '
         return Event("Warning", reason, text + message)
     kind = "Normal" if severity == "SEVERITY_NORMAL" else "Warning"
@@ -80,89 +80,89 @@ def _event(step: str, severity: str, message: str, result: Data) -> Event:
     return Event(kind, reason, f'Pipeline step "{step}": {message}', for_claim)
 
 
-def _condition(given: Data) -> CustomCondition:
+def _condition(data: Data) -> CustomCondition:
     def text(key: str) -> str:
-        value: Any = given.get(key)
+        value: Any = data.get(key)
         return str(value) if value is not None else ""
 
     status = _STATUSES.get(text("status"), "Unknown")
-    is_for_claim = given.get("target") == _CLAIM_TOO
+    is_for_claim = data.get("target") == _CLAIM_TOO
     return CustomCondition(text("type"), status, text("reason"), text("message"), is_for_claim)
 
 
 FATAL_MESSAGE = "A fatal error occurred before the status of this condition could be determined."
 RECONCILE_ERROR = "ReconcileError"
-"""The reason of an object that is not synced; the message has the details."""
+"""Reason of a Synced condition that is False."""
 DEPRECATED_FUNCTIONS = "DeprecatedFunctions"
-"""The condition that names the deprecated versions which a resource is composed with."""
+"""Type of the condition that lists the deprecated function versions in use."""
 DEPRECATED = "FunctionVersionDeprecated"
 FUNCTION_UNAVAILABLE = "FunctionUnavailable"
-"""The reason why it is unknown whether an object is synced: a function does not answer."""
+"""Reason of a Synced condition that is Unknown because a function did not respond."""
 _SHOWN = 3
 
 
 class Conditions:
-    """The conditions of one object: each type once, in the place where it first stood.
+    """Conditions of one object by type, in their original order.
 
-    A condition that is set as it was before keeps the time of its last change.
+    An unchanged condition keeps its `lastTransitionTime`.
     """
 
     def __init__(self, before: Iterable[Any], now: str, generation: int = 0) -> None:
         self._all: dict[str, dict[str, Any]] = {
-            str(each.get("type")): dict(each) for each in before if isinstance(each, dict)
+            str(entry.get("type")): dict(entry) for entry in before if isinstance(entry, dict)
         }
         self._now = now
         self._generation = generation
         self._set_here: set[str] = set()
-        """The types that were set in this pass; the others are as they were."""
+        """Types of the conditions that were set since the object was read."""
 
     def note_generation(self, generation: int) -> None:
-        """Date what was set here by another generation: writing the object makes a new one."""
+        """Set the generation of the conditions that were set here, after the object was written."""
         self._generation = generation
         for type_ in self._set_here & self._all.keys():
             self._all[type_]["observedGeneration"] = generation
 
     def set(self, type_: str, status: str, reason: str, message: str = "") -> None:
-        made: dict[str, Any] = {
+        condition: dict[str, Any] = {
             "type": type_,
             "status": status,
             "reason": reason,
             "lastTransitionTime": self._now,
         }
         if message:
-            made["message"] = message
+            condition["message"] = message
         if self._generation:
-            made["observedGeneration"] = self._generation
+            condition["observedGeneration"] = self._generation
         self._set_here.add(type_)
-        merge_condition(self._all, made, kept_by=STATUS_AND_REASON_FIELDS)
+        merge_condition(self._all, condition, kept_by=STATUS_AND_REASON_FIELDS)
 
     def set_custom(self, conditions: Iterable[CustomCondition]) -> None:
-        """Set the conditions of functions, but for those that the engine alone sets."""
-        for each in conditions:
-            if each.type not in SYSTEM_CONDITIONS:
-                self.set(each.type, each.status, each.reason, each.message)
+        """Set the conditions of functions, without types that are reserved for the engine."""
+        for condition in conditions:
+            if condition.type not in SYSTEM_CONDITIONS:
+                self.set(condition.type, condition.status, condition.reason, condition.message)
 
     def set_deprecations(self, notices: Sequence[Notice]) -> list[Notice]:
-        """Name the deprecated functions, and give the notices that are new."""
-        found = [each for each in notices if each.reason == DEPRECATED]
-        if not found:
+        """Set the condition for deprecated functions, and return the new notices."""
+        deprecations = [notice for notice in notices if notice.reason == DEPRECATED]
+        if not deprecations:
             self._all.pop(DEPRECATED_FUNCTIONS, None)
             return []
         before = str(self._all.get(DEPRECATED_FUNCTIONS, {}).get("message", ""))
-        message = "; ".join(dict.fromkeys(each.message for each in found))
+        message = "; ".join(dict.fromkeys(notice.message for notice in deprecations))
         self.set(DEPRECATED_FUNCTIONS, "True", DEPRECATED, message)
-        return [each for each in found if each.message not in before]
+        return [notice for notice in deprecations if notice.message not in before]
 
     def set_after_failure(
-        self, message: str, given: Iterable[CustomCondition], *, is_judged: bool = True
+        self, message: str, conditions: Iterable[CustomCondition], *, is_judged: bool = True
     ) -> None:
-        """Note that a run failed: conditions that no function set in it are unknown now.
+        """Set the conditions after a failed run. Those that no function set become Unknown.
 
-        Without `is_judged` a function did not answer: whether the object is synced is unknown.
+        `is_judged` is False if a function did not respond: Synced is then Unknown, too.
         """
-        known = {each.type for each in given}
+        reported = {condition.type for condition in conditions}
         for type_ in list(self._all):
-            if type_ not in SYSTEM_CONDITIONS | {DEPRECATED_FUNCTIONS} | known:
+            if type_ not in SYSTEM_CONDITIONS | {DEPRECATED_FUNCTIONS} | reported:
                 self.set(type_, "Unknown", "FatalError", FATAL_MESSAGE)
         status = ("False", RECONCILE_ERROR) if is_judged else ("Unknown", FUNCTION_UNAVAILABLE)
         self.set("Synced", *status, message)
@@ -170,9 +170,9 @@ class Conditions:
     def set_outcome(
         self, unsynced: Sequence[str], unready: Sequence[str], composite_ready: bool | None
     ) -> None:
-        """Set whether everything was applied, and whether everything is ready."""
+        """Set the Synced and Ready conditions."""
         if unsynced:
-            message = f"Unsynced resources: {several(unsynced)}"
+            message = f"Unsynced resources: {join_names(unsynced)}"
             self.set("Synced", "False", RECONCILE_ERROR, message)
         else:
             self.set("Synced", "True", "ReconcileSuccess")
@@ -181,14 +181,14 @@ class Conditions:
         elif composite_ready is False:
             self.set("Ready", "False", "Creating")
         else:
-            self.set("Ready", "False", "Creating", f"Unready resources: {several(unready)}")
+            self.set("Ready", "False", "Creating", f"Unready resources: {join_names(unready)}")
 
     def as_list(self) -> list[dict[str, Any]]:
         return list(self._all.values())
 
 
-def several(names: Iterable[str]) -> str:
-    """List names for people, a few of them and how many more there are."""
+def join_names(names: Iterable[str]) -> str:
+    """Join names for a message: the first few, and the number of others."""
     ordered = sorted(names)
     if len(ordered) < _SHOWN:
         return ", ".join(ordered)
@@ -198,7 +198,7 @@ def several(names: Iterable[str]) -> str:
 
 
 def events_of_outcome(unsynced: Iterable[str], unready: Iterable[str]) -> list[Event]:
-    """Make an event of each resource that is not there yet."""
+    """Build events for the composed resources that are not yet valid or ready."""
     return [
         Event("Normal", COMPOSE, f'Composed resource "{name}" is not yet {state}')
         for names, state in ((unsynced, "valid"), (unready, "ready"))

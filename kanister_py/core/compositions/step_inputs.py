@@ -15,7 +15,8 @@ from kanister_py.core.yaml.documents import parse_document
 class InputRef(NamedTuple):
     """Reference to the input of a step in a ConfigMap.
 
-    Without a namespace in that of the composite resource; without a key the ConfigMap has one.
+    The default namespace is that of the composite resource. The key may be left out if the
+    ConfigMap has only one.
     """
 
     name: str
@@ -23,13 +24,18 @@ class InputRef(NamedTuple):
     key: str = ""
 
     def selector(self, namespace: str) -> Data:
-        """Say which object is meant, as a function would ask for it."""
-        found = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": self.name}
-        return {**found, "namespace": self.namespace or namespace}
+        """Return the selector of the ConfigMap, in the form of a function's requirement."""
+        namespace = self.namespace or namespace
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "matchName": self.name,
+            "namespace": namespace,
+        }
 
 
 class ArtifactRef(NamedTuple):
-    """Reference to the input of a step in a registry: its digest never means anything else."""
+    """Reference to the input of a step in a registry, by digest."""
 
     package: PackageReference
     path: str = ""
@@ -37,11 +43,11 @@ class ArtifactRef(NamedTuple):
 
 
 class StepInputUnusable(UsageError, reason="StepInputUnusable"):
-    """The input that a step refers to is not there, or is none."""
+    """The referenced input of a step is missing or invalid."""
 
 
 def input_in(ref: InputRef, namespace: str, config_map: Mapping[str, Any] | None) -> Data:
-    """Read the input of a step out of the ConfigMap that it refers to."""
+    """Parse the input of a step in the referenced ConfigMap."""
     if not ref.namespace and not namespace:
         raise StepInputUnusable(
             f"inputRef names ConfigMap {ref.name} without a namespace, and the composite resource "
@@ -49,22 +55,22 @@ def input_in(ref: InputRef, namespace: str, config_map: Mapping[str, Any] | None
         )
     where = f"ConfigMap {ref.namespace or namespace}/{ref.name}"
     if config_map is None:
-        raise StepInputUnusable(f"inputRef names {where}, and there is none")
+        raise StepInputUnusable(f"inputRef names {where}, which does not exist")
     data = mapping_of(config_map.get("data"))
     key = ref.key or (next(iter(data)) if len(data) == 1 else "")
     if key not in data:
-        there = f"it has {', '.join(sorted(data))}" if data else "it has none"
-        asked = f"no key {key}" if key else "more than one key, or none; name one in inputRef"
-        raise StepInputUnusable(f"{where} has {asked}: {there}")
+        keys = f"it has {', '.join(sorted(data))}" if data else "it has none"
+        problem = f"no key {key}" if key else "more than one key, or none; name one in inputRef"
+        raise StepInputUnusable(f"{where} has {problem}: {keys}")
     return parse_input(str(data[key]), where, key)
 
 
 def parse_input(text: str | bytes, where: str, part: str) -> Data:
-    """Read an input as YAML."""
+    """Parse an input in YAML."""
     try:
-        found = parse_document(text, f"{where} {part}".strip()).value
+        data = parse_document(text, f"{where} {part}".strip()).value
     except InvalidDocument as error:
         raise StepInputUnusable(error.message) from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise StepInputUnusable(f"{where} has no input{part and f' at {part}'}: an input is a map")
-    return found
+    return data

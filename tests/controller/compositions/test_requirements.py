@@ -433,7 +433,7 @@ def test_an_input_that_several_compositions_share_is_followed(gives_resources: b
         world.define(definition())
         world.say(referring)
         world.say(bucket())
-        none = "inputRef names ConfigMap default/shared, and there is none"
+        none = "inputRef names ConfigMap default/shared, which does not exist"
         world.until(lambda: none in world.condition("Synced").get("message", ""))
         world.say(with_input("green"))
         world.until(lambda: world.is_ready() and world.colours() == {"green"})

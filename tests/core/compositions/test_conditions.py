@@ -11,8 +11,8 @@ from kanister_py.core.compositions.results import (
     FATAL_MESSAGE,
     Conditions,
     CustomCondition,
+    join_names,
     results_of,
-    several,
 )
 
 NOW = "2026-01-02T00:00:00Z"
@@ -33,7 +33,7 @@ def condition(type_: str, status: str = "True", **more: Any) -> dict[str, Any]:
     ],
 )
 def test_names_are_listed_for_people(names: list[str], want: str) -> None:
-    assert several(names) == want
+    assert join_names(names) == want
 
 
 def test_a_condition_keeps_its_place_and_its_time_while_it_says_the_same() -> None:

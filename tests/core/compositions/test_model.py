@@ -273,7 +273,7 @@ def test_a_misspelt_pipeline_is_said_to_be_missing(mode: dict[str, str]) -> None
     with pytest.raises(InvalidDocument) as refused:
         parse_composition(Document.of(value))
     (problem,) = refused.value.problems
-    assert problem.message.endswith("; is pipline meant for it?")
+    assert problem.message.endswith("; did you mean it by pipline?")
 
 
 def test_a_document_without_a_kind_is_called_that() -> None:

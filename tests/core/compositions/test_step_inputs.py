@@ -40,7 +40,7 @@ def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
             InputRef("c"),
             "shop",
             None,
-            "inputRef names ConfigMap shop/c, and there is none",
+            "inputRef names ConfigMap shop/c, which does not exist",
             id="no ConfigMap",
         ),
         pytest.param(
