@@ -38,7 +38,7 @@ def read_versions_file() -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _versions(target: str, first: str, *others: str) -> Mapping[str, str]:
+def _versions(target: str, first: str, *later_versions: str) -> Mapping[str, str]:
     """Return the code of every version as `module:Class`, to be imported when it is needed.
 
     The class of the first version has the function's name; the names of the other classes
@@ -46,7 +46,7 @@ def _versions(target: str, first: str, *others: str) -> Mapping[str, str]:
     """
     folder, _, name = target.partition(":")
     targets = {first: name} | {
-        version: name + version.replace(".", "").upper() for version in others
+        version: name + version.replace(".", "").upper() for version in later_versions
     }
     return {
         version: f"kanister_py.functions.{folder}.{version.replace('.', '_')}:{target}"

@@ -191,21 +191,21 @@ def repository_in_pod(
     function: str,
     args: KeyedArgs,
     place: Place,
-    wanted: HelperPod,
+    helper: HelperPod,
 ) -> Iterator[KeyedRepository]:
     """Run an idle pod for the duration of the block; earlier pods of this phase are deleted.
 
     The commands in the earlier pods have then ended, and their locks are stale.
     """
     spec = spec_of(tools_image(args.image), IDLE_COMMAND)
-    if wanted.claims:
-        spec = spec_with_claims(ctx, wanted.namespace, wanted.claims, spec)
-        for mount in spec["containers"][0]["volumeMounts"] if wanted.is_read_only else ():
+    if helper.claims:
+        spec = spec_with_claims(ctx, helper.namespace, helper.claims, spec)
+        for mount in spec["containers"][0]["volumeMounts"] if helper.is_read_only else ():
             mount["readOnly"] = True
-    if wanted.node:
-        spec["nodeName"] = wanted.node
-    override, part = params.facts.pod_override, wanted.part
-    job = Job(HELPER_PREFIX, wanted.namespace, spec, args, override, HELPER_ANNOTATIONS, part)
+    if helper.node:
+        spec["nodeName"] = helper.node
+    override, part = params.facts.pod_override, helper.part
+    job = Job(HELPER_PREFIX, helper.namespace, spec, args, override, HELPER_ANNOTATIONS, part)
     pod = pod_of(ctx, params, job)
     last = ctx.run.attempt if ctx.is_resumed else ctx.run.attempt - 1
     for attempt in range(1, last + 1):

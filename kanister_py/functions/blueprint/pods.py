@@ -58,7 +58,7 @@ Timeout = Annotated[str, AfterValidator(_readable_timeout)]
 """Time limit such as `1h30m`; empty for no limit."""
 
 
-def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
+def _checked_override(override: dict[str, Any] | None) -> dict[str, Any] | None:
     if wrong := [
         str(problem) for problem in shape_problems(override, "podOverride") if problem.wanted
     ]:
@@ -66,7 +66,7 @@ def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
     return override
 
 
-PodOverride = Annotated[dict[str, Any] | None, AfterValidator(_laid_over_a_pod)]
+PodOverride = Annotated[dict[str, Any] | None, AfterValidator(_checked_override)]
 """Partial PodSpec. Fields whose type every API server would reject are rejected here."""
 
 
@@ -106,17 +106,17 @@ class Job(NamedTuple):
     part: str = ""
 
 
-def container_of(name: str, image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
+def container_of(name: str, image: str, command: Sequence[str], **fields: Any) -> dict[str, Any]:
     """Return a container of a job, without empty fields."""
-    container = {"name": name, "image": image, "command": [*command], **rest}
+    container = {"name": name, "image": image, "command": [*command], **fields}
     return {key: value for key, value in container.items() if value not in ([], "", None)}
 
 
-def spec_of(image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
+def spec_of(image: str, command: Sequence[str], **fields: Any) -> dict[str, Any]:
     """Return the spec of a pod with a single container of the default name."""
     return {
         "containers": [
-            container_of(MAIN_CONTAINER, image, command, imagePullPolicy="IfNotPresent", **rest)
+            container_of(MAIN_CONTAINER, image, command, imagePullPolicy="IfNotPresent", **fields)
         ],
         "restartPolicy": "Never",
     }
@@ -247,7 +247,7 @@ def _create_or_adopt(
         return ctx.cluster.create(pod)
     except TransientApiError:
         # The pod may have been created although the response was lost.
-        identical = _made_all_the_same(ctx, pod)
+        identical = _existing_pod(ctx, pod)
         if identical is not None:
             return identical
         ctx.afterwards(lambda: _delete(ctx, pod))
@@ -267,7 +267,7 @@ def _create_or_adopt(
     return existing
 
 
-def _made_all_the_same(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
+def _existing_pod(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
     """Return the pod of this attempt if it exists and is not being deleted."""
     metadata = pod["metadata"]
     try:

@@ -75,8 +75,8 @@ class Kind(NamedTuple):
     listed: str
     snapshots: str
 
-    def operation(self, verb: str, rest: str = "") -> str:
-        return f"{verb}_db_{'cluster_' if self is CLUSTER else ''}{rest}".rstrip("_")
+    def operation(self, verb: str, suffix: str = "") -> str:
+        return f"{verb}_db_{'cluster_' if self is CLUSTER else ''}{suffix}".rstrip("_")
 
 
 INSTANCE = Kind(
@@ -210,22 +210,22 @@ class Rds:
     client: Any
     kind: Kind
 
-    def call(self, words: str, operation: str, **given: Any) -> Mapping[str, Any]:
+    def call(self, words: str, operation: str, **parameters: Any) -> Mapping[str, Any]:
         self.ctx.check_cancelled()
         with self.ctx.idle(), failing_as(words):
             answer: Mapping[str, Any] = getattr(self.client, operation)(
                 **{
                     key: argument
-                    for key, argument in given.items()
+                    for key, argument in parameters.items()
                     if argument not in (None, "", [])
                 }
             )
         return answer
 
-    def _find(self, operation: str, listed: str, **given: Any) -> Mapping[str, Any] | None:
+    def _find(self, operation: str, listed: str, **parameters: Any) -> Mapping[str, Any] | None:
         try:
             response = self.call(
-                f"Failed to look for {next(iter(given.values()))}", operation, **given
+                f"Failed to look for {next(iter(parameters.values()))}", operation, **parameters
             )
         except UsageError as error:
             if "NotFound" in error.reason:
@@ -353,10 +353,10 @@ class Rds:
                 raise UsageError(f"RDS {what} is {state}", reason="RdsFailed")
             return description if state == "available" else None
 
-        found: Mapping[str, Any] = self.ctx.wait(
+        description: Mapping[str, Any] = self.ctx.wait(
             is_available, timeout_seconds=_WAIT_SECONDS, what=f"RDS {what} to be available"
         )
-        return found
+        return description
 
     def _wait_gone(self, find: Any, what: str) -> None:
         self.ctx.wait(
@@ -366,14 +366,14 @@ class Rds:
         )
 
 
-def groups_of(found: Mapping[str, Any]) -> list[str]:
+def groups_of(description: Mapping[str, Any]) -> list[str]:
     """Return the security groups of an instance or a cluster."""
-    return [group["VpcSecurityGroupId"] for group in found.get("VpcSecurityGroups") or ()]
+    return [group["VpcSecurityGroupId"] for group in description.get("VpcSecurityGroups") or ()]
 
 
-def subnets_of(found: Mapping[str, Any]) -> str:
+def subnets_of(description: Mapping[str, Any]) -> str:
     """Return the DB subnet group of an instance or a cluster."""
-    group = found.get("DBSubnetGroup") or ""
+    group = description.get("DBSubnetGroup") or ""
     return str(group if isinstance(group, str) else group.get("DBSubnetGroupName", ""))
 
 

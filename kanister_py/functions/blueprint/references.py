@@ -91,7 +91,7 @@ def check_address(reference: ObjectReference) -> None:
         raise UsageError(message, reason="InvalidReference")
 
 
-def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersionResource:
+def resolve_resource(cluster: Cluster, reference: ObjectReference) -> GroupVersionResource:
     """Find a resource by plural or kind, with the group in `group` or in `apiVersion`."""
     group, version = group_version_of(reference.api_version)
     group = reference.group or group
@@ -101,9 +101,9 @@ def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersion
     return cluster.resource_for(api_version, reference.kind).gvr
 
 
-def is_made_by(ctx: PhaseContext, found: KubeObject, part: str) -> bool:
+def was_created_by(ctx: PhaseContext, obj: KubeObject, part: str) -> bool:
     """Return True if this attempt, in an earlier process, or an earlier one created an object."""
-    label = labels_of(found).get(RUN_LABEL)
+    label = labels_of(obj).get(RUN_LABEL)
     attempts = range(1, ctx.run.attempt + 1)
     return any(label == ctx.run.key(part, attempt=attempt) for attempt in attempts)
 

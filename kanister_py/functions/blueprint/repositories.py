@@ -302,13 +302,13 @@ class Repository:
         output = bytearray()
         with self._credentials_file():
             try:
-                found = run_in_container(self.ctx, self.target, command, keep=output.extend)
+                new_outputs = run_in_container(self.ctx, self.target, command, keep=output.extend)
             except ApiError as error:
                 raise UsageError(
                     f"Failed to exec command in pod: {error.message}", reason=error.reason
                 ) from error
         if outputs is not None:
-            outputs.update(found)
+            outputs.update(new_outputs)
         return output.decode("utf-8", "replace")
 
     @contextmanager

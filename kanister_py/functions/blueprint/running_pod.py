@@ -111,17 +111,17 @@ class RunningPod:
         if status.get("reason") in _OUT_OF_ROOM:
             raise PodNotReady(f"Pod stuck in pending state, reason: {status['reason']}")
         if fails_early:
-            if why := _text_of(_what_is_stuck(pod)):
+            if why := _text_of(_stuck_part(pod)):
                 raise PodNotReady(why)
         else:
             self._check_node(pod)
         self._check_volumes(pod)
-        self._tell_what_it_waits_for(pod)
+        self._log_start_reason(pod)
         return False
 
-    def _tell_what_it_waits_for(self, pod: KubeObject) -> None:
+    def _log_start_reason(self, pod: KubeObject) -> None:
         """Log once the reason, given by the node or the scheduler, why a pod does not start."""
-        blocker = _what_waits(pod)
+        blocker = _waiting_part(pod)
         why = _text_of(blocker)
         # A reason without a message is normal for a pod that is about to start.
         if blocker[1].get("message") and why not in self._logged_waits:
@@ -162,7 +162,7 @@ class RunningPod:
         limit = format_duration(int(seconds * SECOND))
         message = f"Pod did not transition into running state. Timeout: {limit}"
         with suppress(KanisterError):
-            if why := _text_of(_what_waits(self._read())):
+            if why := _text_of(_waiting_part(self._read())):
                 message = f"{message}, {why}"
         return PodNotReady(message)
 
@@ -274,10 +274,10 @@ class RunningPod:
         if pod is None or pod["metadata"].get("uid") != self._pod["metadata"].get("uid"):
             which = f"Pod {self._namespace}/{self._name}"
             raise UsageError(f"{which} was deleted before its command had ended", reason="PodGone")
-        self._tell_if_stranded(pod)
+        self._log_unresponsive_node(pod)
         return pod
 
-    def _tell_if_stranded(self, pod: KubeObject) -> None:
+    def _log_unresponsive_node(self, pod: KubeObject) -> None:
         """Log when the pod's node stops responding, and when it responds again."""
         status = status_of(pod)
         is_stranded = _is_stranded(pod)
@@ -380,7 +380,9 @@ def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
-    states = (each.get("state") or {} for each in _containers(status) if each["name"] == container)
+    states = (
+        entry.get("state") or {} for entry in _containers(status) if entry["name"] == container
+    )
     return next(states, {})
 
 
@@ -397,7 +399,7 @@ def _is_stranded(pod: KubeObject) -> bool:
     return status.get("phase") == "Running" and is_marked
 
 
-def _what_is_stuck(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
+def _stuck_part(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     """Return the part of a pod that a person has to fix, and the state with the reason."""
     for container in _containers(status_of(pod)):
         waiting = (container.get("state") or {}).get("waiting") or {}
@@ -409,9 +411,9 @@ def _what_is_stuck(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     return "", {}
 
 
-def _what_waits(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
+def _waiting_part(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     """Return the part of a pod that has not started yet, and the state with the reason."""
-    stuck = _what_is_stuck(pod)
+    stuck = _stuck_part(pod)
     if stuck[0]:
         return stuck
     for container in _containers(status_of(pod)):
@@ -421,8 +423,8 @@ def _what_waits(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     return "", {}
 
 
-def _text_of(found: tuple[str, Mapping[str, Any]]) -> str:
-    what, state = found
+def _text_of(part: tuple[str, Mapping[str, Any]]) -> str:
+    what, state = part
     return f"{what}: {_reason(state)}" if what else ""
 
 

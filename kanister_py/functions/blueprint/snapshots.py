@@ -11,7 +11,7 @@ from kanister_py.core.kube.names import SUFFIX_ALPHABET
 from kanister_py.core.kube.parts import status_of
 from kanister_py.core.kube.quantities import format_quantity, parse_quantity
 from kanister_py.core.kube.resources import VOLUME_SNAPSHOTS, GroupVersionResource
-from kanister_py.functions.blueprint.references import failing_as, is_made_by
+from kanister_py.functions.blueprint.references import failing_as, was_created_by
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext
 
@@ -78,7 +78,7 @@ def make(
             ctx.cluster.create({**manifest, "metadata": {**metadata, "labels": labels}})
     except AlreadyExists:
         existing = ctx.cluster.get(resource, metadata["name"], namespace=namespace)
-        if not is_made_by(ctx, existing, part):
+        if not was_created_by(ctx, existing, part):
             raise
 
 

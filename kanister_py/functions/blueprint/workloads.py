@@ -33,7 +33,7 @@ _NAMES: Final = ("StatefulSet", "Deployment", "DeploymentConfig")
 KIND_PATTERN: Final = f"(?i:{'|'.join(_KINDS)})"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _LATEST_VERSION: Final = "openshift.io/deployment-config.latest-version"
-# Every run that scales a workload adds an entry; there are no more concurrent runs than this.
+# Every run that scales a workload adds an entry; this exceeds the number of concurrent runs.
 _MOST_TRACES: Final = 8
 
 
@@ -147,7 +147,7 @@ def _traces(workload: Mapping[str, Any]) -> dict[str, Any]:
 # Rollout
 
 
-def why_not_at_rest(cluster: Cluster, target: Target) -> str:
+def why_not_ready(cluster: Cluster, target: Target) -> str:
     """Return why a workload does not have the desired pods; empty if it has them."""
     # List the pods first, so that a cluster without pods fails before any wait begins.
     pods = cluster.list(PODS, namespace=target.namespace).items
@@ -242,13 +242,13 @@ def _annotation(obj: KubeObject, key: str) -> str:
 
 
 def _owned(
-    found: Iterable[KubeObject], owner: KubeObject, annotation: str, revision: str
+    objects: Iterable[KubeObject], owner: KubeObject, annotation: str, revision: str
 ) -> KubeObject | None:
     """Find the object of a workload's newest revision."""
     return next(
         (
             obj
-            for obj in found
+            for obj in objects
             if _is_owned_by(obj, owner) and _annotation(obj, annotation) == revision
         ),
         None,

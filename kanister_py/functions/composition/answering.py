@@ -16,11 +16,11 @@ from kanister_py.core.compositions.messages import nanoseconds_text
 from kanister_py.core.kube.durations import InvalidDuration, parse_duration
 from kanister_py.functions.composition.fields import (
     Fields,
-    NotShaped,
+    InputInvalid,
     Refusal,
-    described,
-    shaped,
-    unreadable,
+    decode_error,
+    decode_input,
+    input_model,
 )
 from kanister_py.ports.composition_function import CompositionFunction
 
@@ -49,17 +49,17 @@ class DescribedFunction(CompositionFunction):
 
     @classmethod
     def described_input(cls) -> type[BaseModel]:
-        return described(cls.fields)
+        return input_model(cls.fields)
 
     @classmethod
-    def refusal_of(cls, given: Any) -> Refusal | None:
+    def refusal_of(cls, function_input: Any) -> Refusal | None:
         """Return the problem of an input that does not depend on the request, or None."""
         try:
-            return cls().refusal_of_shaped(shaped(given, cls.fields))
-        except NotShaped as error:
+            return cls().refusal_of_decoded(decode_input(function_input, cls.fields))
+        except InputInvalid as error:
             return error.refused
 
-    def refusal_of_shaped(self, _given: Data) -> Refusal | None:
+    def refusal_of_decoded(self, _function_input: Data) -> Refusal | None:
         """Return a problem of an input that its table of fields cannot express, or None."""
         return None
 
@@ -71,14 +71,14 @@ class AnsweringFunction(DescribedFunction):
     """Name of the input's type in the original function."""
 
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = answer_to(request)
+        answer = start_response(request)
         try:
             try:
-                input_ = shaped(request.get("input"), self.fields)
-            except NotShaped as error:
+                input_ = decode_input(request.get("input"), self.fields)
+            except InputInvalid as error:
                 raise Refused(
                     "cannot get Function input from *v1.RunFunctionRequest: "
-                    f"cannot get function input {unreadable(self.go_type, error)}"
+                    f"cannot get function input {decode_error(self.go_type, error)}"
                 ) from None
             self.answer(request, input_, answer)
         except Refused as refused:
@@ -86,7 +86,7 @@ class AnsweringFunction(DescribedFunction):
         return answer
 
     @abstractmethod
-    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
+    def answer(self, request: Mapping[str, Any], function_input: Data, answer: Data) -> None:
         """Fill in the response to a request with this input."""
 
 
@@ -95,7 +95,7 @@ def meta_of(request: Mapping[str, Any]) -> Data:
     return {"tag": tag, "ttl": DEFAULT_TTL} if tag else {"ttl": DEFAULT_TTL}
 
 
-def answer_to(request: Mapping[str, Any]) -> Data:
+def start_response(request: Mapping[str, Any]) -> Data:
     """Create a response with the desired state and the context of the request."""
     answer: Data = {"meta": meta_of(request), "desired": request.get("desired") or {}}
     if request.get("context"):

@@ -50,8 +50,8 @@ TTL: Final = Field(TEXT, "How long the response stays valid, such as 5m; by defa
 # Reading
 
 
-class NotShaped(Exception):
-    """Error for an unknown field in an input, or a field of the wrong type."""
+class InputInvalid(Exception):
+    """An input has an unknown field, or a field of the wrong type."""
 
     def __init__(self, refused: Refusal, text: str = "") -> None:
         super().__init__(text or f"{refused.path or 'the input'} {refused.message}")
@@ -61,22 +61,22 @@ class NotShaped(Exception):
 class Refusal(NamedTuple):
     """Problem of an input that does not depend on the request: its path and its message.
 
-    For an unknown value, `word` is that value and `known` contains the allowed ones.
+    For an unknown value, `word` is that value and `allowed` contains the valid ones.
     """
 
     path: str
     message: str
     word: str = ""
-    known: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
 
 
-def shaped(given: Any, fields: Fields) -> dict[str, Any]:
+def decode_input(function_input: Any, fields: Fields) -> dict[str, Any]:
     """Validate an input against its fields, and return it without its null values."""
-    decoded: dict[str, Any] = _read({} if given is None else given, fields, "")
+    decoded: dict[str, Any] = _read({} if function_input is None else function_input, fields, "")
     return decoded
 
 
-def unreadable(go_type: str, error: NotShaped) -> str:
+def decode_error(go_type: str, error: InputInvalid) -> str:
     """Return the original function's message for an invalid input, except for Go's details."""
     return (
         f"*{go_type} from *v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct "
@@ -89,7 +89,7 @@ def _read(value: Any, shape: Any, path: str) -> Any:
         return value
     if isinstance(shape, dict):
         if not isinstance(value, Mapping):
-            raise NotShaped(Refusal(path, "must be an object"))
+            raise InputInvalid(Refusal(path, "must be an object"))
         read = {}
         member_shape = shape.get("*")
         for key, member in value.items():
@@ -101,14 +101,14 @@ def _read(value: Any, shape: Any, path: str) -> Any:
             else:
                 why = f'unknown name "{key}"'
                 refused = Refusal(where, why, str(key), tuple(shape))
-                raise NotShaped(refused, f"{path or 'the input'}: {why}")
+                raise InputInvalid(refused, f"{path or 'the input'}: {why}")
             # In a map with arbitrary keys and values, null is an ordinary value.
             if member is not None or member_shape is ANY:
                 read[key] = _read(member, inner, where)
         return read
     if isinstance(shape, list):
         if not isinstance(value, list):
-            raise NotShaped(Refusal(path, "must be an array"))
+            raise InputInvalid(Refusal(path, "must be an array"))
         return [
             _read({} if member is None else member, shape[0], f"{path}[{at}]")
             for at, member in enumerate(value)
@@ -122,14 +122,14 @@ def _read(value: Any, shape: Any, path: str) -> Any:
         and _LEAST_WHOLE <= value <= _MOST_WHOLE
     )
     if not is_fine:
-        raise NotShaped(Refusal(path, f"must be {shape}"))
+        raise InputInvalid(Refusal(path, f"must be {shape}"))
     return value if shape is TEXT else int(value)
 
 
 # Documentation
 
 
-def described(fields: Fields) -> type[BaseModel]:
+def input_model(fields: Fields) -> type[BaseModel]:
     """Build the model that an input is documented from."""
     plain: dict[str, Any] = {TEXT: str, WHOLE: int, ANY: Any, MAP: dict[str, Any]}
     literal: Any = Literal

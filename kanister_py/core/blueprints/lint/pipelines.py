@@ -267,7 +267,7 @@ def _check_input(
     path = path_in_input(step.at, refusal.path)
     phase = str(step.data.get("step") or "")
     spot = Spot(step.found, path, phase=phase, function=entry.function)
-    hint = context.hints.did_you_mean(refusal.word, refusal.known) if refusal.word else ""
+    hint = context.hints.did_you_mean(refusal.word, refusal.allowed) if refusal.word else ""
     where = f"{refusal.path}: " if refusal.path else ""
     message = f"{where}{refusal.message[:1].upper()}{refusal.message[1:]}{hint}"
     yield spot.finding(INPUT, message, version=str(entry.version))

@@ -45,7 +45,7 @@ class CheckRepositoryArgsV010(KeyedArgs):
 
     @field_validator("read_data")
     @classmethod
-    def _is_some_of_it(cls, text: str) -> str:
+    def _check_data_subset(cls, text: str) -> str:
         part, _, parts = text.partition("/")
         if text.endswith("%"):
             holds = 0 < float(part[:-1]) <= 100
@@ -87,7 +87,7 @@ class CheckRepositoryV010(Func, parent=CheckRepository):
             HelperPod(args.namespace),
         )
         with repository_in_pod(ctx, params, self.name, args, place, helper) as repository:
-            wrong = _what_is_wrong(ctx, repository, args)
+            wrong = _find_problems(ctx, repository, args)
         return {
             "passwordIncorrect": str(wrong == "key").lower(),
             "repoUnavailable": str(wrong == "repository").lower(),
@@ -96,7 +96,7 @@ class CheckRepositoryV010(Func, parent=CheckRepository):
         }
 
 
-def _what_is_wrong(
+def _find_problems(
     ctx: PhaseContext, repository: KeyedRepository, args: CheckRepositoryArgsV010
 ) -> str:
     sample = [f"--read-data-subset={args.read_data}"] if args.read_data else []

@@ -65,11 +65,11 @@ def _raise_for(calls: Sequence[Call[Target]]) -> None:
     failed = [call for call in calls if call.error is not None]
     if not failed:
         return
-    for each in failed:
-        if not isinstance(each.error, CommandFailed) and (
-            len(failed) == 1 or not isinstance(each.error, KanisterError)
+    for failed_call in failed:
+        if not isinstance(failed_call.error, CommandFailed) and (
+            len(failed) == 1 or not isinstance(failed_call.error, KanisterError)
         ):
-            raise each.error or AssertionError
+            raise failed_call.error or AssertionError
     codes = (call.error.exit_code for call in failed if isinstance(call.error, CommandFailed))
     message = "\n".join(f"{call.of}: {call.error}" for call in failed)
     raise CommandFailed(message, next(codes, None)) from failed[0].error

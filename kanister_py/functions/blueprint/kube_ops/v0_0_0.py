@@ -33,8 +33,8 @@ from kanister_py.functions.blueprint.references import (
     as_output,
     check_address,
     check_scope,
-    is_made_by,
     wait_until_gone,
+    was_created_by,
 )
 from kanister_py.ports.cluster import KubeObject, PatchType
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
@@ -123,7 +123,7 @@ class KubeOps(Func):
         raise invalid_operation(args.operation)
 
     def _create(self, ctx: PhaseContext, spec: str, namespace: str) -> Mapping[str, Any]:
-        made: Mapping[str, Any] = {}
+        output: Mapping[str, Any] = {}
         for index, manifest in enumerate(manifests_in(read_spec(spec), "create")):
             check_manifest(manifest)
             kind = ctx.cluster.resource_for(
@@ -135,8 +135,8 @@ class KubeOps(Func):
                 ctx, kind.gvr, manifest, namespace if kind.is_namespaced else "", str(index)
             )
             metadata = created["metadata"]
-            made = as_output(kind.gvr, metadata["name"], metadata.get("namespace", ""))
-        return made
+            output = as_output(kind.gvr, metadata["name"], metadata.get("namespace", ""))
+        return output
 
     def _delete(
         self, ctx: PhaseContext, reference: ObjectReference, namespace: str
@@ -296,7 +296,7 @@ def create_once(
     part: str,
     field_manager: str = _FIELD_MANAGER,
 ) -> KubeObject:
-    """Create an object, or find the one that this attempt created before its process ended."""
+    """Create an object unless this attempt created it before its process ended."""
     metadata = metadata_of(manifest)
     name = str(metadata.get("name") or "")
     if not name and ctx.is_resumed:
@@ -309,7 +309,7 @@ def create_once(
         return ctx.cluster.create(labelled_manifest, field_manager=field_manager)
     except AlreadyExists:
         obj = ctx.cluster.get(resource, name, namespace=namespace)
-        if not is_made_by(ctx, obj, part):
+        if not was_created_by(ctx, obj, part):
             raise
         return obj
 

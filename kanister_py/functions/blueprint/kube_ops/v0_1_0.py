@@ -25,7 +25,7 @@ from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     manifests_in,
     metadata_of,
 )
-from kanister_py.functions.blueprint.references import ObjectReference, as_output, resource_meant
+from kanister_py.functions.blueprint.references import ObjectReference, as_output, resolve_resource
 from kanister_py.ports.cluster import KubeObject, PatchType
 from kanister_py.ports.function import Func, PhaseContext
 from kanister_py.ports.models import Args
@@ -99,7 +99,7 @@ class KubeOpsV010(Func, parent=KubeOps):
             return self._create(ctx, args)
         reference = args.object_reference or ObjectReference()
         check_reference(reference, args.operation, by_kind=True)
-        resource = resource_meant(ctx.cluster, reference)
+        resource = resolve_resource(ctx.cluster, reference)
         namespace = ""
         if ctx.cluster.describe(resource).is_namespaced:
             namespace = reference.namespace or args.namespace
@@ -111,7 +111,7 @@ class KubeOpsV010(Func, parent=KubeOps):
         return as_output(resource, reference.name, namespace)
 
     def _create(self, ctx: PhaseContext, args: KubeOpsArgsV010) -> Mapping[str, Any]:
-        made: Mapping[str, Any] = {}
+        output: Mapping[str, Any] = {}
         for index, manifest in enumerate(manifests_in(documents_of(args.spec), args.operation)):
             check_manifest(manifest)
             kind = ctx.cluster.resource_for(
@@ -130,9 +130,11 @@ class KubeOpsV010(Func, parent=KubeOps):
                 created = create_once(
                     ctx, kind.gvr, manifest, namespace, str(index), _FIELD_MANAGER
                 )
-            found = created["metadata"]
-            made = as_output(kind.gvr, found["name"], found.get("namespace", ""))
-        return made
+            created_metadata = created["metadata"]
+            output = as_output(
+                kind.gvr, created_metadata["name"], created_metadata.get("namespace", "")
+            )
+        return output
 
     def _patch(
         self,

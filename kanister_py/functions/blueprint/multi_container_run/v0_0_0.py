@@ -140,12 +140,12 @@ def override_of(override: Mapping[str, Any] | None, *, has_init: bool) -> Mappin
 
 
 def _spread(
-    meant: Mapping[str, Any], given: Sequence[Mapping[str, Any]], names: Sequence[str]
+    override: Mapping[str, Any], containers: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    named = {container.get("name") for container in given}
+    named = {container.get("name") for container in containers}
     for name in names:
         if name not in named:
-            yield {**meant, "name": name}
+            yield {**override, "name": name}
 
 
 def _output_first(pod: KubeObject) -> KubeObject:

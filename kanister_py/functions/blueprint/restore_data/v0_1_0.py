@@ -125,12 +125,12 @@ def _check_files(
     """Check that all files below these paths go to claims; folders on the way to them may not."""
     lost = list[str]()
 
-    def take(path: str, kind: str) -> None:
+    def collect(path: str, kind: str) -> None:
         is_file = kind != "dir" and is_below(path, paths)
         if is_file and not lost and not is_below(destination_of(path, restore_path), mounts):
             lost.append(path)
 
-    repository.visit(snapshot, take)
+    repository.visit(snapshot, collect)
     if lost:
         raise not_on_volume(lost[0], destination_of(lost[0], restore_path), mounts)
 
@@ -141,10 +141,10 @@ def _check_empty(
     """Raise if nothing was verified although the backup holds files that were wanted."""
     kinds = Counter[str]()
 
-    def take(path: str, kind: str) -> None:
+    def collect(path: str, kind: str) -> None:
         kinds[kind] += is_below(path, selected)
 
-    repository.visit(snapshot, take)
+    repository.visit(snapshot, collect)
     if folder and not kinds.total():
         raise _not_found(f"backupPath {folder} is not in the backup")
     if kinds["file"]:

@@ -46,7 +46,7 @@ class RestoreRDSSnapshotV010(Func, parent=RestoreRDSSnapshot):
 
 
 def _swap(rds: Rds, name: str, beside: str, old: str) -> None:
-    """Give the name to the new instance; if that fails, give it back to the old one."""
+    """Rename the new instance to `name`; if that fails, rename the old one back."""
     if rds.find(old) is None and rds.find(name) is not None:
         _rename(rds, name, old)
     try:

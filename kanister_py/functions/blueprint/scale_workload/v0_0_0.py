@@ -22,7 +22,7 @@ from kanister_py.functions.blueprint.workloads import (
     replicas_of,
     target_of,
     trace_of,
-    why_not_at_rest,
+    why_not_ready,
 )
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
@@ -130,7 +130,7 @@ class ScaleWorkload(Func):
 
     def _is_at_rest(self, ctx: PhaseContext, target: Target) -> bool:
         try:
-            return not why_not_at_rest(ctx.cluster, target)
+            return not why_not_ready(ctx.cluster, target)
         except NotFound:
             return False
 

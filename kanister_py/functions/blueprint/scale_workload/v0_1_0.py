@@ -22,7 +22,7 @@ from kanister_py.functions.blueprint.workloads import (
     replicas_of,
     target_of,
     trace_of,
-    why_not_at_rest,
+    why_not_ready,
 )
 from kanister_py.ports.function import Func, PhaseContext
 
@@ -86,7 +86,7 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
 
         def is_at_rest() -> bool:
             nonlocal why
-            why = why_not_at_rest(ctx.cluster, target)
+            why = why_not_ready(ctx.cluster, target)
             return not why
 
         what = f"the pods of {target}"

@@ -77,9 +77,9 @@ class Wait(Func):
             values = {"timeout": values["timeout"]}
         return str(ctx.renderer.value(values, params)["timeout"])
 
-    def _says_true(self, ctx: PhaseContext, condition: str, found: KubeObject) -> bool:
+    def _says_true(self, ctx: PhaseContext, condition: str, obj: KubeObject) -> bool:
         def value(match: re.Match[str]) -> str:
-            return parse_jsonpath(f"{{{match[1].strip()}}}").render(found)
+            return parse_jsonpath(f"{{{match[1].strip()}}}").render(obj)
 
         text = _JSONPATH.sub(value, condition)
         rendered = carried_out(_Condition(text), ctx.renderer.effects, ctx.renderer.limits)

@@ -76,11 +76,11 @@ class WaitV2(Func):
 def says_true(
     ctx: PhaseContext,
     condition: str,
-    found: KubeObject,
+    obj: KubeObject,
     functions: Callable[[], FunctionTable],
 ) -> bool:
     """Return True if a condition holds for an object."""
-    execution = _Condition(condition, found, functions)
+    execution = _Condition(condition, obj, functions)
     rendered = carried_out(execution, ctx.renderer.effects, ctx.renderer.limits)
     return rendered.strip() == "true"
 
@@ -89,7 +89,7 @@ class _Condition(NamedTuple):
     """Execution of a condition for an object."""
 
     text: str
-    found: KubeObject
+    obj: KubeObject
     functions: Callable[[], FunctionTable]
     is_costly: bool = False
 
@@ -97,7 +97,7 @@ class _Condition(NamedTuple):
         template = compile_template(
             self.text, self.functions(), name="output", missing_key="default"
         )
-        return template.execute(as_kubectl_sees(self.found), effects, limits, budget)
+        return template.execute(as_kubectl_sees(self.obj), effects, limits, budget)
 
 
 def kubectl_functions() -> FunctionTable:

@@ -48,9 +48,9 @@ class AutoReady(AnsweringFunction):
         """Return True if a resource is ready, else None: it may become ready at any moment."""
         return True if is_healthy(resource) else None
 
-    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
-        checks = _checks_of(given, request.get("context") or {})
-        answer["meta"]["ttl"] = ttl_of(given.get("ttl")) or DEFAULT_TTL
+    def answer(self, request: Mapping[str, Any], function_input: Data, answer: Data) -> None:
+        checks = _checks_of(function_input, request.get("context") or {})
+        answer["meta"]["ttl"] = ttl_of(function_input.get("ttl")) or DEFAULT_TTL
         observed = (request.get("observed") or {}).get("resources") or {}
         desired = answer["desired"].get("resources") or {}
         judged: dict[str, Data] = {}
@@ -79,10 +79,10 @@ class AutoReady(AnsweringFunction):
             answer["desired"] = {**answer["desired"], "resources": {**desired, **judged}}
 
 
-def _checks_of(given: Data, context: Data) -> dict[str, str]:
-    """Return the expressions by kind. Those of the input precede those of the context."""
-    own: dict[str, str] = given.get("celHealthCheckCustomization", {})
-    path = given.get("celHealthCheckCustomizationFrom")
+def _checks_of(function_input: Data, context: Data) -> dict[str, str]:
+    """Return the expressions by kind; the input takes precedence over the context."""
+    own: dict[str, str] = function_input.get("celHealthCheckCustomization", {})
+    path = function_input.get("celHealthCheckCustomizationFrom")
     if not path:
         return own
     failed = "cannot get CEL health checks from the context: "

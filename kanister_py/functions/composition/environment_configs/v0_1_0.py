@@ -78,11 +78,11 @@ class EnvironmentConfigs(AnsweringFunction):
     gives_defaults: ClassVar = False
     """Whether `defaultData` is merged if no EnvironmentConfigs are listed."""
 
-    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
-        spec = spec_of(given)
+    def answer(self, request: Mapping[str, Any], function_input: Data, answer: Data) -> None:
+        spec = spec_of(function_input)
         sources, defaults = spec.get("environmentConfigs"), spec.get("defaultData", {})
-        known = (request.get("context") or {}).get(ENVIRONMENT_KEY)
-        environment = known if isinstance(known, dict) else {}
+        value = (request.get("context") or {}).get(ENVIRONMENT_KEY)
+        environment = value if isinstance(value, dict) else {}
         if sources is None or (self.gives_defaults and not sources):
             if self.gives_defaults and defaults:
                 _set_environment(answer, environment, {}, defaults)

@@ -66,8 +66,8 @@ class ExtraResources(AnsweringFunction):
     finds_nothing: ClassVar[bool] = False
     """Whether a selector that has no label left finds nothing instead of failing the step."""
 
-    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
-        spec = spec_of(given)
+    def answer(self, request: Mapping[str, Any], function_input: Data, answer: Data) -> None:
+        spec = spec_of(function_input)
         sources = spec.get("extraResources", [])
         requirements = _requirements(sources, composite_of(request))
         answer["requirements"] = {"resources": requirements} if requirements else {}
@@ -104,7 +104,7 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
 
 
 def _take(
-    source: Data, objects: list[Data] | None, found: dict[str, list[Data]], *, may_lack: bool
+    source: Data, objects: list[Data] | None, fetched: dict[str, list[Data]], *, may_lack: bool
 ) -> None:
     into = source.get("into", "")
     if objects is None:
@@ -114,10 +114,10 @@ def _take(
         least = selector.get("minMatch")
         if least is not None and len(objects) < least:
             raise Refused(f'expected at least {least} extra resources "{into}", got {len(objects)}')
-        found.setdefault(into, []).extend(enough_of(objects, selector))
+        fetched.setdefault(into, []).extend(enough_of(objects, selector))
     elif objects:
         if len(objects) > 1:
             raise Refused(f'expected exactly one extra resource "{into}", got {len(objects)}')
-        found.setdefault(into, []).append(objects[0])
+        fetched.setdefault(into, []).append(objects[0])
     elif not may_lack:
         raise Refused(f'Required extra resource "{into}" not found')

@@ -1,4 +1,4 @@
-"""Template functions of function-go-templating, in addition to those of sprig."""
+"""Template functions of function-go-templating, in addition to sprig's."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ def resource_condition(type_: str, resource: Any) -> Value:
     return _condition(type_, {"status": "Unknown"})
 
 
-def _condition(type_: str, given: dict[str, Any]) -> Struct:
+def _condition(type_: str, condition: dict[str, Any]) -> Struct:
     fields = CONDITION.fields
     filled: dict[str, Value] = {"Type": wrap(fields["Type"].type, type_)}
     for key in ("status", "reason", "message"):
-        if isinstance(given.get(key), str):
+        if isinstance(condition.get(key), str):
             name = key.capitalize()
-            filled[name] = wrap(fields[name].type, given[key])
-    moment = given.get("lastTransitionTime")
+            filled[name] = wrap(fields[name].type, condition[key])
+    moment = condition.get("lastTransitionTime")
     if isinstance(moment, str):
         filled["LastTransitionTime"] = _moment(moment)
-    generation = given.get("observedGeneration")
+    generation = condition.get("observedGeneration")
     if isinstance(generation, int | float):
         filled["ObservedGeneration"] = Int64(generation)
     return Struct(CONDITION, filled)
@@ -113,14 +113,14 @@ def _as_json(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _at(request: Any, path: str, wanted: GoType = ANY_MAP) -> Value:
+def _at(request: Any, path: str, type_: GoType = ANY_MAP) -> Value:
     """Copy the map or list at a path; nil if there is none."""
     try:
         value = parse_field_path(path).get(request)
     except FieldPathError:
         value = None
-    is_found = isinstance(value, dict if wanted is ANY_MAP else list)
-    return _as_json(value) if is_found else zero(wanted)
+    is_found = isinstance(value, dict if type_ is ANY_MAP else list)
+    return _as_json(value) if is_found else zero(type_)
 
 
 @go_function(f"func({_MAP}, string) map[string][]uint8")
@@ -135,8 +135,8 @@ def composed_connection_details(request: Any, name: str) -> Value:
 @go_function(f"func({_MAP}, string) map[string][]uint8")
 def credential_data(request: Any, name: str) -> Value:
     credentials = request.get("credentials")
-    found = credentials.get(name) if isinstance(credentials, dict) else None
-    data = found.get("credentialData") if isinstance(found, dict) else None
+    credential = credentials.get(name) if isinstance(credentials, dict) else None
+    data = credential.get("credentialData") if isinstance(credential, dict) else None
     return _decoded(data.get("data") if isinstance(data, dict) else None)
 
 

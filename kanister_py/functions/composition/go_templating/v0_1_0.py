@@ -50,13 +50,13 @@ class GoTemplating(Templating):
         ),
     )
 
-    def check_template(self, text: str, given: Data) -> None:
-        _template(text, given)
+    def check_template(self, text: str, function_input: Data) -> None:
+        _template(text, function_input)
 
-    def rendered(self, text: str, given: Data, request: Mapping[str, Any]) -> str:
-        _template(text, given)
+    def rendered(self, text: str, function_input: Data, request: Mapping[str, Any]) -> str:
+        _template(text, function_input)
         try:
-            return carried_out(_Manifests(text, given, request), EFFECTS)
+            return carried_out(_Manifests(text, function_input, request), EFFECTS)
         except GoTemplateError as error:
             raise Refused(f"cannot execute template: {error.message}") from None
 
@@ -65,22 +65,22 @@ class _Manifests(NamedTuple):
     """Execution of a template for a request."""
 
     text: str
-    given: Data
+    function_input: Data
     request: Mapping[str, Any]
     is_costly: bool = False
 
     def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
-        template = _template(self.text, self.given)
+        template = _template(self.text, self.function_input)
         return template.execute(template_data(self.request), effects, limits, budget)
 
 
-def _template(text: str, given: Data) -> Template:
-    delimiters = given.get("delims", {})
+def _template(text: str, function_input: Data) -> Template:
+    delimiters = function_input.get("delims", {})
     left, right = delimiters.get("left"), delimiters.get("right")
     if left and right and (left, right) != ("{{", "}}"):
         text = with_delimiters(text, left, right)
     missing_key = "default"
-    for option in given.get("options", []):
+    for option in function_input.get("options", []):
         key, _, value = option.partition("=")
         if key != "missingkey" or value not in ("default", "invalid", "zero", "error"):
             raise Refused(f"invalid function input: unrecognized option: {option}", "options")

@@ -21,7 +21,7 @@ from kanister_py.gotemplate.types import ANY, map_of
 from kanister_py.gotemplate.values import GoMap, Uint64, from_bytes, to_bytes
 
 _MOST_DEPTH: Final = 100
-_MOST_TWINS: Final = 20
+_MAX_DUPLICATES: Final = 20
 _ANY_KEYS: Final = map_of(ANY, ANY)
 # Go's library is a port of the C library that PyYAML can use.
 _EVENTS: Final[Any] = getattr(yaml, "CLoader", yaml.Loader)
@@ -69,9 +69,9 @@ class _Node:
 
     @property
     def is_merge(self) -> bool:
-        return self.kind == "scalar" and self.text == "<<" and self._meant_tag() == "!!merge"
+        return self.kind == "scalar" and self.text == "<<" and self._resolved_tag() == "!!merge"
 
-    def _meant_tag(self) -> str:
+    def _resolved_tag(self) -> str:
         if self.tag or self.kind != "scalar":
             return self.tag or {"map": "!!map", "list": "!!seq"}.get(self.kind, "")
         if self.is_quoted:
@@ -81,7 +81,7 @@ class _Node:
     @property
     def is_text_key(self) -> bool:
         node = self.alias_of if self.alias_of is not None else self
-        return node._meant_tag() in ("!!str", "!!merge")  # noqa: SLF001 - a node of the same kind
+        return node._resolved_tag() in ("!!str", "!!merge")  # noqa: SLF001 - a node of the same kind
 
     @property
     def is_map(self) -> bool:
@@ -137,10 +137,10 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         if is_map or is_list:
-            for each in self._events:
-                if isinstance(each, yaml.CollectionEndEvent):
+            for item in self._events:
+                if isinstance(item, yaml.CollectionEndEvent):
                     break
-                node.members.append(self._node(each, depth + 1))
+                node.members.append(self._node(item, depth + 1))
         return node
 
     def _alias(self, event: Any) -> _Node:
@@ -194,35 +194,37 @@ class _Reading:
         self._open.discard(id(node.alias_of))
         return value
 
-    def _fill(self, made: dict[Any, Any], node: _Node, known: set[Any] | None) -> None:
-        """Add a map's members to `made`; for a merged map, only those not in `known`."""
-        if self._has_twins(node):
+    def _fill(self, members: dict[Any, Any], node: _Node, own_keys: set[Any] | None) -> None:
+        """Add a map's members to `members`; of a merged map, only keys not in `own_keys`."""
+        if self._has_duplicate_keys(node):
             return
         merged: _Node | None = None
         for key_node, value_node in zip(node.members[::2], node.members[1::2], strict=True):
             if key_node.is_merge:
                 merged = value_node
                 continue
-            key = self._key(key_node, are_texts=not isinstance(made, GoMap))
-            if known is not None:
-                if key in known:
+            key = self._key(key_node, are_texts=not isinstance(members, GoMap))
+            if own_keys is not None:
+                if key in own_keys:
                     continue
-                known.add(key)
-            made[key] = self._value(value_node)
+                own_keys.add(key)
+            members[key] = self._value(value_node)
         if merged is not None:
-            self._merge(made, merged, set(made) if known is None else known)
+            self._merge(members, merged, set(members) if own_keys is None else own_keys)
 
-    def _has_twins(self, node: _Node) -> bool:
+    def _has_duplicate_keys(self, node: _Node) -> bool:
         keys: dict[tuple[str, str], list[_Node]] = {}
         for key in node.members[::2]:
             keys.setdefault((key.kind, key.text), []).append(key)
-        twins = [pair for group in keys.values() for pair in combinations(group[:_MOST_TWINS], 2)]
+        duplicates = [
+            pair for group in keys.values() for pair in combinations(group[:_MAX_DUPLICATES], 2)
+        ]
         self._problems += [
             f"line {later.line}: mapping key {quote(later.text)} "
             f"already defined at line {first.line}"
-            for first, later in twins
+            for first, later in duplicates
         ]
-        return bool(twins)
+        return bool(duplicates)
 
     def _key(self, node: _Node, *, are_texts: bool) -> Any:
         if are_texts and node.kind == "scalar":
@@ -232,7 +234,7 @@ class _Reading:
             raise GoError(f"yaml: invalid map key: {sprintf('%#v', key)}")
         return key
 
-    def _merge(self, made: dict[Any, Any], merged: _Node, known: set[Any]) -> None:
+    def _merge(self, members: dict[Any, Any], merged: _Node, own_keys: set[Any]) -> None:
         several = merged.members if merged.kind == "list" else [merged]
         for pair in several:
             if not pair.is_map:
@@ -242,7 +244,7 @@ class _Reading:
                 raise GoError(f"yaml: anchor '{pair.text}' value contains itself")
             self._open.add(id(source))
             self._spend(1)
-            self._fill(made, source, known)
+            self._fill(members, source, own_keys)
             self._open.discard(id(source))
 
 

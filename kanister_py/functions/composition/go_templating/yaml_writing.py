@@ -23,14 +23,14 @@ _MOST_DEPTH = 100
 _LONGEST_KEY = 128
 
 # Texts that would be parsed as another type without quotes.
-_TAKEN_WORDS = (
+_RESERVED_WORDS = (
     "null|Null|NULL|true|True|TRUE|false|False|FALSE"
     "|y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF"
 )
 _CLOCK = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?"
 _NOT_TEXT = re.compile(
     rf"""(?:
-    ~|{_TAKEN_WORDS}
+    ~|{_RESERVED_WORDS}
   | [-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9][0-9_]*)
   | [-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?
   | [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
@@ -42,7 +42,9 @@ _NOT_TEXT = re.compile(
 )
 
 # Most texts are words without special characters, and need no further checks.
-_WORDS = re.compile(rf"(?!(?:{_TAKEN_WORDS})\Z)[A-Za-z_/][A-Za-z0-9_./-]*(?:[ :][A-Za-z0-9_./-]+)*")
+_WORDS = re.compile(
+    rf"(?!(?:{_RESERVED_WORDS})\Z)[A-Za-z_/][A-Za-z0-9_./-]*(?:[ :][A-Za-z0-9_./-]+)*"
+)
 
 # Line breaks, and characters that are always escaped.
 _BREAKS = "\n\u2028\u2029"
@@ -67,7 +69,7 @@ _ESCAPES = {
 
 
 class Bareword(str):
-    """Text that is written without quotes, whatever its type when parsed."""
+    """Text that is written without quotes, even if it is parsed as another type."""
 
     __slots__ = ()
 
@@ -222,8 +224,8 @@ def _double_quoted(text: str) -> str:
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
-def _escape(found: re.Match[str]) -> str:
-    sign = found.group()
+def _escape(match: re.Match[str]) -> str:
+    sign = match.group()
     number = ord(sign)
     if sign in _ESCAPES:
         return _ESCAPES[sign]

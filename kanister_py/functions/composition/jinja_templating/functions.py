@@ -1,4 +1,4 @@
-"""Template functions of function-jinja-templating, in addition to those of blueprints.
+"""Template functions of function-jinja-templating, in addition to the usual ones.
 
 They have the same names as in function-go-templating. They read the request without an
 argument for it; missing values are empty, and missing conditions are Unknown.
@@ -21,7 +21,7 @@ def functions_for(
 ) -> dict[str, Callable[..., Any]]:
     """Return the functions of one call; `name_annotation` contains a resource's name."""
 
-    def found(path: str, kind: type) -> Any:
+    def value_at(path: str, kind: type) -> Any:
         try:
             value = parse_field_path(path).get(request)
         except FieldPathError:
@@ -29,27 +29,27 @@ def functions_for(
         return value if isinstance(value, kind) else kind()
 
     def composite() -> Any:
-        return view_of(found("observed.composite.resource", dict))
+        return view_of(value_at("observed.composite.resource", dict))
 
     def composed(name: str) -> Any:
-        return view_of(found(f"observed.resources[{name}].resource", dict))
+        return view_of(value_at(f"observed.resources[{name}].resource", dict))
 
     def composed_connection_details(name: str) -> Any:
-        return _decoded(found(f"observed.resources[{name}].connectionDetails", dict))
+        return _decoded(value_at(f"observed.resources[{name}].connectionDetails", dict))
 
     def extra(name: str) -> Any:
         # Resources requested under the older field name arrive under that name.
         for field in ("requiredResources", "extraResources"):
-            items = found(f"{field}[{name}].items", list)
+            items = value_at(f"{field}[{name}].items", list)
             if items:
                 return view_of(items)
         return []
 
     def extra_from_context(name: str) -> Any:
-        return view_of(found(f"context[{EXTRA_RESOURCES_KEY}][{name}].items", list))
+        return view_of(value_at(f"context[{EXTRA_RESOURCES_KEY}][{name}].items", list))
 
     def credential_data(name: str) -> Any:
-        return _decoded(found(f"credentials[{name}].credentialData.data", dict))
+        return _decoded(value_at(f"credentials[{name}].credentialData.data", dict))
 
     def name_of_resource(name: str) -> str:
         return f"{name_annotation}: {name}"

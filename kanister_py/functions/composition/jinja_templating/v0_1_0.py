@@ -55,7 +55,7 @@ class JinjaTemplating(Templating):
         "jinjatemplating.fn.kanister-py.io/v1alpha1", "JinjaTemplate"
     )
 
-    def check_template(self, text: str, given: Data) -> None:
+    def check_template(self, text: str, function_input: Data) -> None:
         try:
             compile_jinja(text)
         except TemplateParseError as error:
@@ -64,8 +64,8 @@ class JinjaTemplating(Templating):
                 "inline",
             ) from None
 
-    def rendered(self, text: str, given: Data, request: Mapping[str, Any]) -> str:
-        self.check_template(text, given)
+    def rendered(self, text: str, function_input: Data, request: Mapping[str, Any]) -> str:
+        self.check_template(text, function_input)
         try:
             return carried_out(_Manifests(text, request, self.words.resource_name), EFFECTS)
         except TemplateError as error:

@@ -44,18 +44,18 @@ def check_connection_detail(detail: Mapping[str, Any]) -> Problem | None:
 
 
 def extract_details(
-    details: Sequence[Mapping[str, str]], resource: Mapping[str, Any], known: Mapping[str, str]
+    details: Sequence[Mapping[str, str]], resource: Mapping[str, Any], secret: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the details of an observed resource in base64; missing values are omitted."""
-    found = {}
+    extracted = {}
     for detail in details:
         kind, name = detail["type"], detail["name"]
         if kind == "FromValue":
-            found[name] = _encoded(detail["value"])
+            extracted[name] = _encoded(detail["value"])
         elif kind == "FromConnectionSecretKey":
             key = detail["fromConnectionSecretKey"]
-            if key in known:
-                found[name] = known[key]
+            if key in secret:
+                extracted[name] = secret[key]
         else:
             try:
                 text = parse_field_path(detail["fromFieldPath"]).get(resource)
@@ -63,8 +63,8 @@ def extract_details(
                     text = written(as_floats(text))
             except (FieldPathError, Unresolved):
                 continue  # The value may become available later.
-            found[name] = _encoded(text)
-    return found
+            extracted[name] = _encoded(text)
+    return extracted
 
 
 def _encoded(text: str) -> str:

@@ -182,9 +182,9 @@ MENDED: Final = "isMended"
 _DEFAULTS: Final = {"math": "Multiply", "string": "Format"}
 
 
-def mended(given: dict[str, Any]) -> dict[str, Any]:
+def mended(function_input: dict[str, Any]) -> dict[str, Any]:
     """Fill in the defaults of the published definition, and mark transforms and checks."""
-    for patch in _patches_of(given):
+    for patch in _patches_of(function_input):
         for transform in patch.get("transforms", ()):
             for key, default in _DEFAULTS.items():
                 if key in transform:
@@ -192,18 +192,18 @@ def mended(given: dict[str, Any]) -> dict[str, Any]:
             for pattern in transform.get("match", {}).get("patterns", ()):
                 pattern.setdefault("type", "literal")
             transform[MENDED] = True
-    for resource in given.get("resources", ()):
+    for resource in function_input.get("resources", ()):
         for check in resource.get("readinessChecks", ()):
             check[MENDED] = True
-    return given
+    return function_input
 
 
-def _patches_of(given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _patches_of(function_input: dict[str, Any]) -> Iterator[dict[str, Any]]:
     parents = (
-        *given.get("patchSets", ()),
-        given.get("environment", {}),
-        *given.get("resources", ()),
-        given.get("writeConnectionSecretToRef", {}),
+        *function_input.get("patchSets", ()),
+        function_input.get("environment", {}),
+        *function_input.get("resources", ()),
+        function_input.get("writeConnectionSecretToRef", {}),
     )
     for parent in parents:
         yield from parent.get("patches", ())

@@ -8,7 +8,7 @@ from hashlib import sha256
 from json import JSONEncoder
 from typing import Any, Final, NamedTuple
 
-from kanister_py.functions.composition.fields import NotShaped, shaped, unreadable
+from kanister_py.functions.composition.fields import InputInvalid, decode_error, decode_input
 from kanister_py.functions.composition.patch_and_transform.connection import (
     SecretReference,
     check_connection_detail,
@@ -61,42 +61,42 @@ _BYTES_PER_CHARACTER: Final = 13
 _PLANS: Final = WeightedCache[tuple[bool, bytes], Plan](32 << 20)
 
 
-def plan_for(given: Any) -> Plan:
+def plan_for(function_input: Any) -> Plan:
     """Return the plan of an input. Raises `InvalidInput` if it is invalid."""
-    return _kept_plan(given, is_mended=False)
+    return _cached_plan(function_input, is_mended=False)
 
 
-def mended_plan_for(given: Any) -> Plan:
+def strict_plan_for(function_input: Any) -> Plan:
     """Return the plan from v0.2.0 on: published defaults, and whole numbers as integers."""
-    return _kept_plan(given, is_mended=True)
+    return _cached_plan(function_input, is_mended=True)
 
 
-def _kept_plan(given: Any, *, is_mended: bool) -> Plan:
+def _cached_plan(function_input: Any, *, is_mended: bool) -> Plan:
     try:
-        text = _encode(given)
+        text = _encode(function_input)
     except (TypeError, ValueError, RecursionError):  # not JSON, or nested too deeply
-        return _made_plan(given, is_mended=is_mended)
+        return _compile_plan(function_input, is_mended=is_mended)
     # The key is the content: callers in Go send the keys of a map in random order.
     key = (is_mended, sha256(text.encode(errors="surrogatepass")).digest())
     plan = _PLANS.get(key)
     if plan is None:
-        plan = _made_plan(given, is_mended=is_mended)
+        plan = _compile_plan(function_input, is_mended=is_mended)
         _PLANS.put(key, plan, len(text) * _BYTES_PER_CHARACTER)
     return plan
 
 
-def _made_plan(given: Any, *, is_mended: bool) -> Plan:
-    decoded = _decoded(given)
+def _compile_plan(function_input: Any, *, is_mended: bool) -> Plan:
+    decoded = _decoded(function_input)
     return _plan_of(mended(decoded))._replace(has_integers=True) if is_mended else _plan_of(decoded)
 
 
-def _decoded(given: Any) -> dict[str, Any]:
+def _decoded(function_input: Any) -> dict[str, Any]:
     try:
-        return shaped(given, FIELDS)
-    except NotShaped as error:
+        return decode_input(function_input, FIELDS)
+    except InputInvalid as error:
         raise InvalidInput(
             "cannot get Function input: cannot get function input "
-            f"{unreadable('v1beta1.Resources', error)}"
+            f"{decode_error('v1beta1.Resources', error)}"
         ) from error
 
 

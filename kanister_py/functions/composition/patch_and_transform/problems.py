@@ -14,7 +14,7 @@ class Problem(NamedTuple):
     field: str
     what: str
     word: str = ""
-    known: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
 
     def inside(self, parent: str) -> Problem:
         """Return the problem with the path relative to an outer field."""
@@ -49,8 +49,8 @@ def required(field: str, detail: str) -> Problem:
     return Problem(field, f"Required value: {detail}")
 
 
-def invalid(field: str, value: str, detail: str, known: Iterable[str] = ()) -> Problem:
-    return Problem(field, f"Invalid value: {quoted(value)}: {detail}", value, tuple(known))
+def invalid(field: str, value: str, detail: str, allowed: Iterable[str] = ()) -> Problem:
+    return Problem(field, f"Invalid value: {quoted(value)}: {detail}", value, tuple(allowed))
 
 
 def check_operand(

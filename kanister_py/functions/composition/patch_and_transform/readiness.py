@@ -109,27 +109,27 @@ def _condition_status(resource: Mapping[str, Any], kind: str) -> str:
 _TEXTS: Final = ("type", "status", "reason", "message")
 
 
-def _is_condition(given: Any) -> bool:
-    if given is None:
+def _is_condition(value: Any) -> bool:
+    if value is None:
         return True
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         return False
     for name in _TEXTS:
-        if not isinstance(given.get(name), (str, type(None))):
+        if not isinstance(value.get(name), (str, type(None))):
             return False
-    generation = given.get("observedGeneration")
+    generation = value.get("observedGeneration")
     if generation is not None and (type(generation) not in (int, float) or generation % 1 != 0):
         return False
-    return _is_moment(given.get("lastTransitionTime"))
+    return _is_moment(value.get("lastTransitionTime"))
 
 
-def _is_moment(given: Any) -> bool:
-    if given is None:
+def _is_moment(value: Any) -> bool:
+    if value is None:
         return True
-    if not isinstance(given, str) or len(given) < len("2006-01-02T15:04:05Z"):
+    if not isinstance(value, str) or len(value) < len("2006-01-02T15:04:05Z"):
         return False
     try:
-        datetime.fromisoformat(given)
+        datetime.fromisoformat(value)
     except ValueError:
         return False
-    return given[10] == "T" and (given[-1] == "Z" or (given[-3] == ":" and given[-6] in "+-"))
+    return value[10] == "T" and (value[-1] == "Z" or (value[-3] == ":" and value[-6] in "+-"))

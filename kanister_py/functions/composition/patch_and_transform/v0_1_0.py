@@ -42,20 +42,20 @@ class PatchAndTransform(DescribedFunction):
     version: ClassVar[str] = "v0.1.0"
     fields: ClassVar = FIELDS
 
-    def plan(self, given: Any) -> Plan:
+    def plan(self, function_input: Any) -> Plan:
         """Prepare an input."""
-        return plan_for(given)
+        return plan_for(function_input)
 
-    def refusal_of_shaped(self, given: dict[str, Any]) -> Refusal | None:
+    def refusal_of_decoded(self, function_input: dict[str, Any]) -> Refusal | None:
         try:
-            unresolved = self.plan(given).unresolved
+            unresolved = self.plan(function_input).unresolved
         except InvalidInput as error:
             if error.problem is None:
                 raise
             return Refusal(*error.problem)
         if unresolved:
             return Refusal("resources", f"cannot resolve PatchSets: {unresolved}")
-        return next(chain(_unusable_bases(given), _unreadable_paths(given)), None)
+        return next(chain(_unusable_bases(function_input), _unreadable_paths(function_input)), None)
 
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer: dict[str, Any] = {"meta": meta_of(request)}
@@ -77,22 +77,22 @@ class PatchAndTransform(DescribedFunction):
         return answer
 
 
-def _unusable_bases(given: Mapping[str, Any]) -> Iterator[Refusal]:
-    for at, template in enumerate(given.get("resources", ())):
+def _unusable_bases(function_input: Mapping[str, Any]) -> Iterator[Refusal]:
+    for at, template in enumerate(function_input.get("resources", ())):
         base = template.get("base")
         if isinstance(base, dict) and not (isinstance(base.get("kind"), str) and base["kind"]):
             yield Refusal(f"resources[{at}].base", missing_kind(base))
 
 
-def _unreadable_paths(given: Mapping[str, Any]) -> Iterator[Refusal]:
+def _unreadable_paths(function_input: Mapping[str, Any]) -> Iterator[Refusal]:
     """Yield the invalid field paths of patches. Patch sets that are not used are ignored."""
-    templates = given.get("resources", ())
+    templates = function_input.get("resources", ())
     used = {patch.get("patchSetName") for one in templates for patch in one.get("patches", ())}
-    parents = [("environment", given.get("environment", {}))]
+    parents = [("environment", function_input.get("environment", {}))]
     for key in ("patchSets", "resources"):
         parents += [
             (f"{key}[{at}]", parent)
-            for at, parent in enumerate(given.get(key, ()))
+            for at, parent in enumerate(function_input.get(key, ()))
             if key == "resources" or parent.get("name") in used
         ]
     for place, parent in parents:
@@ -124,10 +124,10 @@ class _Run:
         self.composite = self._document(_object(observed.get("composite")))
         self.observed: Mapping[str, Any] = observed.get("resources") or {}
         composite = desired.get("composite") or {}
-        self.wanted = self._document(copy_json(_object(composite)))
+        self.desired_composite = self._document(copy_json(_object(composite)))
         for key in ("apiVersion", "kind"):
             value = self.composite.data.get(key)
-            self.wanted.data[key] = value if isinstance(value, str) else ""
+            self.desired_composite.data[key] = value if isinstance(value, str) else ""
         self.details = dict(composite.get("connectionDetails") or {})
         self.ready = _readiness_of(composite)
         self.desired: dict[str, Mapping[str, Any]] = {
@@ -146,7 +146,7 @@ class _Run:
             self._render(template)
         if self.details and is_modern(self.composite.data):
             self._add_secret()
-        composite = _resource(self.wanted.data, self.ready)
+        composite = _resource(self.desired_composite.data, self.ready)
         if self.details:
             composite["connectionDetails"] = self.details
         self.answer["desired"] = {"composite": composite}
@@ -158,7 +158,7 @@ class _Run:
 
     def _apply_to_environment(self, patch: Patch, at: int) -> None:
         source = (self.composite, self.environment)[patch.source]
-        target = (self.wanted, self.environment)[patch.target]
+        target = (self.desired_composite, self.environment)[patch.target]
         try:
             patch.apply(source, target)
         except (FieldPathError, Unresolved) as error:
@@ -219,7 +219,7 @@ class _Run:
     def _apply(self, template: Template, resource: Document, seen: Document | None) -> bool:
         """Apply all patches of a template. Returns False if the resource cannot be composed yet."""
         sources = (self.composite, self.environment, seen or resource)
-        targets = (self.wanted, self.environment, resource)
+        targets = (self.desired_composite, self.environment, resource)
         for at, patch in enumerate(template.patches):
             if patch.source == COMPOSED and seen is None:
                 continue
@@ -295,9 +295,9 @@ def _handed_on(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return _resource(_object(part), ready)
 
 
-def _environment(given: Any) -> dict[str, Any]:
+def _environment(value: Any) -> dict[str, Any]:
     """Return a copy of the environment, with a kind if it has neither kind nor version."""
-    environment: dict[str, Any] = copy_json(given) if isinstance(given, dict) else {}
+    environment: dict[str, Any] = copy_json(value) if isinstance(value, dict) else {}
     api_version, kind = environment.get("apiVersion"), environment.get("kind")
     is_version = isinstance(api_version, str) and api_version not in ("", "/")
     if is_version and api_version.count("/") > 1:  # type: ignore[union-attr]  # it is a text
@@ -311,9 +311,9 @@ def _environment(given: Any) -> dict[str, Any]:
 
 def _keep_names(data: dict[str, Any], seen: Mapping[str, Any]) -> None:
     """Copy the names of the observed resource, so that it is not replaced by another one."""
-    given = seen.get("metadata")
+    function_input = seen.get("metadata")
     for key in ("namespace", "name"):
-        value = given.get(key) if isinstance(given, dict) else None
+        value = function_input.get(key) if isinstance(function_input, dict) else None
         metadata = data.get("metadata")
         if isinstance(value, str) and value:
             if "metadata" not in data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kanister_py.functions.composition.patch_and_transform.plans import Plan, mended_plan_for
+from kanister_py.functions.composition.patch_and_transform.plans import Plan, strict_plan_for
 from kanister_py.functions.composition.patch_and_transform.v0_1_0 import PatchAndTransform
 
 
@@ -20,5 +20,5 @@ class PatchAndTransformV020(PatchAndTransform):
 
     version = "v0.2.0"
 
-    def plan(self, given: Any) -> Plan:
-        return mended_plan_for(given)
+    def plan(self, function_input: Any) -> Plan:
+        return strict_plan_for(function_input)

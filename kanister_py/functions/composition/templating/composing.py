@@ -47,8 +47,8 @@ _READY = {"True": "READY_TRUE", "False": "READY_FALSE", "Unspecified": "READY_UN
 _SYSTEM_CONDITIONS = frozenset({"Ready", "Synced", "Healthy"})
 
 
-def wanted_ttl(
-    given: Data, request: Mapping[str, Any], words: Vocabulary, *, is_strict: bool = False
+def ttl_for(
+    function_input: Data, request: Mapping[str, Any], words: Vocabulary, *, is_strict: bool = False
 ) -> str:
     """Return the TTL of the response; the composite resource takes precedence over the input.
 
@@ -58,11 +58,11 @@ def wanted_ttl(
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     ttl = annotations.get(words.ttl) if isinstance(annotations, dict) else None
     if is_strict:
-        for where, text in ((f'annotation "{words.ttl}"', ttl), ("ttl", given.get("ttl"))):
+        for where, text in ((f'annotation "{words.ttl}"', ttl), ("ttl", function_input.get("ttl"))):
             if text and ttl_of(text) is None:
                 raise Refused(f"invalid function input: {where}: {text!r} is no duration", where)
     own = ttl_of(ttl) if isinstance(ttl, str) else None
-    return own or ttl_of(given.get("ttl")) or DEFAULT_TTL
+    return own or ttl_of(function_input.get("ttl")) or DEFAULT_TTL
 
 
 def compose(
@@ -115,7 +115,7 @@ def compose(
         answer["desired"]["resources"] = {**(desired.get("resources") or {}), **resources}
     if requirements:
         answer["requirements"] = requirements
-    _hand_on_received(request, answer)
+    _keep_received_requirements(request, answer)
 
 
 def _annotations_of(manifest: Data, words: Vocabulary) -> Data:
@@ -257,21 +257,21 @@ def _take_conditions(answer: Data, conditions: Any) -> None:
         raise Refused("cannot get Conditions from input: conditions: no such field")
     if not isinstance(conditions, list) or not all(isinstance(e, dict) for e in conditions):
         raise Refused("cannot get Conditions from input: conditions: not a list of objects")
-    for each in conditions:
-        type_ = str(each.get("type", ""))
+    for source in conditions:
+        type_ = str(source.get("type", ""))
         if type_ in _SYSTEM_CONDITIONS:
             raise Refused(
                 f"cannot set ClaimCondition type: {type_} is a reserved Crossplane Condition"
             )
-        to_claim = each.get("target") == "CompositeAndClaim"
+        to_claim = source.get("target") == "CompositeAndClaim"
         condition = {
             "type": type_,
-            "status": _STATUSES.get(str(each.get("status")), "STATUS_CONDITION_UNKNOWN"),
-            "reason": str(each.get("reason", "")),
+            "status": _STATUSES.get(str(source.get("status")), "STATUS_CONDITION_UNKNOWN"),
+            "reason": str(source.get("reason", "")),
             "target": "TARGET_COMPOSITE_AND_CLAIM" if to_claim else "TARGET_COMPOSITE",
         }
-        if each.get("message"):
-            condition["message"] = str(each["message"])
+        if source.get("message"):
+            condition["message"] = str(source["message"])
         answer.setdefault("conditions", []).append(condition)
 
 
@@ -284,9 +284,9 @@ def _take_context(request: Mapping[str, Any], answer: Data, manifest: Data) -> N
 
 def _take_requirements(requirements: Data, manifest: Data) -> None:
     head = "cannot get extra resources requirements: "
-    wanted = map_at(manifest, "requirements", head)
-    for name in sorted(wanted):
-        requirement = wanted[name]
+    names_requested = map_at(manifest, "requirements", head)
+    for name in sorted(names_requested):
+        requirement = names_requested[name]
         selector, namespace = _selector_of(requirement, f"{head}cannot unmarshal value from JSON: ")
         resources = requirements.setdefault("resources", {})
         if name in resources:
@@ -296,19 +296,19 @@ def _take_requirements(requirements: Data, manifest: Data) -> None:
             requirements.setdefault("extraResources", {})[name] = selector
 
 
-def _selector_of(asked: Any, head: str) -> tuple[Data, str]:
-    if not isinstance(asked, dict):
+def _selector_of(requirement: Any, head: str) -> tuple[Data, str]:
+    if not isinstance(requirement, dict):
         raise Refused(f"{head}json: cannot unmarshal into ExtraResourcesRequirement: no object")
     texts: dict[str, str] = {}
     for key in ("apiVersion", "kind", "matchName", "namespace"):
-        value = asked.get(key)
+        value = requirement.get(key)
         if value is not None and not isinstance(value, str):
             raise Refused(
                 f"{head}json: cannot unmarshal {_json_kind(value)} into Go struct field "
                 f"ExtraResourcesRequirement.{key} of type string"
             )
         texts[key] = value or ""
-    labels = asked.get("matchLabels") or {}
+    labels = requirement.get("matchLabels") or {}
     if not isinstance(labels, dict) or not all(isinstance(e, str) for e in labels.values()):
         raise Refused(f"{head}json: cannot unmarshal matchLabels: it must be a map of strings")
     selector: Data = {"apiVersion": texts["apiVersion"], "kind": texts["kind"]}
@@ -325,7 +325,7 @@ def _json_kind(value: Any) -> str:
     return {bool: "bool", list: "array", dict: "object"}.get(type(value), "number")
 
 
-def _hand_on_received(request: Mapping[str, Any], answer: Data) -> None:
+def _keep_received_requirements(request: Mapping[str, Any], answer: Data) -> None:
     """Add fetched resources to the context for later steps."""
     for key in ("extraResources", "requiredResources"):
         received = request.get(key)

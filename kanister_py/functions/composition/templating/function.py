@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from kanister_py.functions.composition.answering import AnsweringFunction, Data, Refused
 from kanister_py.functions.composition.fields import TTL, Field, Fields, Refusal, head
-from kanister_py.functions.composition.templating.composing import Vocabulary, compose, wanted_ttl
+from kanister_py.functions.composition.templating.composing import Vocabulary, compose, ttl_for
 from kanister_py.functions.composition.templating.manifests import read_manifests
 from kanister_py.functions.composition.templating.sources import (
     SOURCES,
@@ -25,7 +25,7 @@ from kanister_py.limited_calls import execute_template
 
 
 def templating_fields(api_version: str, kind: str, **more: Field) -> Fields:
-    """Return the fields of a templating function's input, with those of its language."""
+    """Return the fields of a templating function's input, including its language's."""
     return {**head(api_version, kind), **SOURCES, **more, "ttl": TTL}
 
 
@@ -36,30 +36,30 @@ class Templating(AnsweringFunction):
     is_strict: ClassVar = False
     """Whether mistakes that are otherwise ignored fail the step."""
 
-    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
+    def answer(self, request: Mapping[str, Any], function_input: Data, answer: Data) -> None:
         strict = self.is_strict
-        answer["meta"]["ttl"] = wanted_ttl(given, request, self.words, is_strict=strict)
-        text = template_of(given, request.get("context") or {})
-        manifests = read_manifests(self.rendered(text, given, request))
+        answer["meta"]["ttl"] = ttl_for(function_input, request, self.words, is_strict=strict)
+        text = template_of(function_input, request.get("context") or {})
+        manifests = read_manifests(self.rendered(text, function_input, request))
         compose(request, answer, manifests, self.words, is_strict=strict)
 
-    def refusal_of_shaped(self, given: Data) -> Refusal | None:
+    def refusal_of_decoded(self, function_input: Data) -> Refusal | None:
         try:
-            wanted_ttl(given, {}, self.words, is_strict=self.is_strict)
-            self.check_template(written_template_of(given), given)
+            ttl_for(function_input, {}, self.words, is_strict=self.is_strict)
+            self.check_template(written_template_of(function_input), function_input)
         except Refused as refused:
-            word = given.get("source", "") if refused.path == "source" else ""
+            word = function_input.get("source", "") if refused.path == "source" else ""
             choices = tuple(SOURCES["source"].choices.split()) if word else ()
             message = str(refused).removeprefix("invalid function input: ")
             return Refusal(refused.path, message, word, choices)
         return None
 
     @abstractmethod
-    def check_template(self, text: str, given: Data) -> None:
+    def check_template(self, text: str, function_input: Data) -> None:
         """Raise Refused if a template cannot be parsed."""
 
     @abstractmethod
-    def rendered(self, text: str, given: Data, request: Mapping[str, Any]) -> str:
+    def rendered(self, text: str, function_input: Data, request: Mapping[str, Any]) -> str:
         """Render a template for a request."""
 
 

@@ -68,11 +68,11 @@ def _check(value: Any) -> None:
         )
 
 
-# A key, a colon and perhaps a value; before them perhaps the dash of a list's element.
-# What stands in quotes has nothing to unquote; what does not could be read as nothing
-# but itself: no quotes, brackets, signs of YAML's or runs of blanks, no colon or number
-# sign that could end it. Classes of letters say what is in them: one that excludes all
-# letters beyond ASCII takes milliseconds to make.
+# A key, a colon and optionally a value, optionally after the dash of a list item. Quoted
+# text contains no escapes. Plain text has only one reading: it contains no quotes, brackets,
+# special characters of YAML, repeated blanks, or colons and number signs that could end it.
+# Character classes are positive, because one that excludes characters beyond ASCII takes
+# milliseconds to compile.
 _SIGNS = "[A-Za-z0-9_./@+=,()*%;<>$^~-]*"
 _WORD = rf"[A-Za-z0-9_./]{_SIGNS}(?::(?=[A-Za-z0-9_./@+=,()*-]){_SIGNS})*"
 _SCALAR = (

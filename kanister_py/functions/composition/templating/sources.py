@@ -16,27 +16,27 @@ TEMPLATE_ROOT = "KANISTER_PY_TEMPLATE_ROOT"
 _MOST_BYTES = 4 * 1024 * 1024
 
 
-def template_of(given: Data, context: Mapping[str, Any]) -> str:
+def template_of(function_input: Data, context: Mapping[str, Any]) -> str:
     """Return the text of the template that an input refers to."""
-    source = given.get("source", "")
+    source = function_input.get("source", "")
     read = _READERS.get(source)
     if read is None:
         why = f"invalid source: {source}" if source else "source is required"
         raise Refused(f"invalid function input: {why}", "source")
     try:
-        return read(given, context)
+        return read(function_input, context)
     except Refused as refused:
         raise Refused(f"invalid function input: {refused}", refused.path) from None
 
 
-def written_template_of(given: Data) -> str:
+def written_template_of(function_input: Data) -> str:
     """Return the text of a template in the input itself; empty if it is elsewhere."""
-    outer, inner = _ELSEWHERE.get(given.get("source", ""), ("", ""))
-    return "" if given.get(outer, {}).get(inner) else template_of(given, {})
+    outer, inner = _ELSEWHERE.get(function_input.get("source", ""), ("", ""))
+    return "" if function_input.get(outer, {}).get(inner) else template_of(function_input, {})
 
 
-def _inline(given: Data, _context: Mapping[str, Any]) -> str:
-    inline = given.get("inline", {})
+def _inline(function_input: Data, _context: Mapping[str, Any]) -> str:
+    inline = function_input.get("inline", {})
     several = inline.get("templates", [])
     template: str = inline.get("template", "") or "\n---\n".join(several)
     if not inline.get("template") and not several:
@@ -44,8 +44,8 @@ def _inline(given: Data, _context: Mapping[str, Any]) -> str:
     return template
 
 
-def _environment(given: Data, context: Mapping[str, Any]) -> str:
-    key = given.get("environment", {}).get("key", "")
+def _environment(function_input: Data, context: Mapping[str, Any]) -> str:
+    key = function_input.get("environment", {}).get("key", "")
     if not key:
         raise Refused("environment.key should be provided", "environment")
     head = "cannot read tmpl from the environment:"
@@ -60,8 +60,8 @@ def _environment(given: Data, context: Mapping[str, Any]) -> str:
     return template
 
 
-def _file_system(given: Data, _context: Mapping[str, Any]) -> str:
-    path = given.get("fileSystem", {}).get("dirPath", "")
+def _file_system(function_input: Data, _context: Mapping[str, Any]) -> str:
+    path = function_input.get("fileSystem", {}).get("dirPath", "")
     if not path:
         raise Refused("fileSystem.dirPath should be provided", "fileSystem")
     head = f"cannot read tmpl from the folder {{{path}}}:"
@@ -98,13 +98,13 @@ def _read(folder: Path, root: Path, head: str) -> Iterator[str]:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder in the order of their names, without hidden ones."""
-    for each in sorted(folder.iterdir(), key=lambda path: path.name):
-        if each.name.startswith("."):
+    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
+        if entry.name.startswith("."):
             continue
-        if each.is_dir() and not each.is_symlink():
-            yield from _files_below(each)
-        elif each.is_file():  # skips devices and pipes, which could block
-            yield each
+        if entry.is_dir() and not entry.is_symlink():
+            yield from _files_below(entry)
+        elif entry.is_file():  # skips devices and pipes, which could block
+            yield entry
 
 
 _ELSEWHERE = {"FileSystem": ("fileSystem", "dirPath"), "Environment": ("environment", "key")}

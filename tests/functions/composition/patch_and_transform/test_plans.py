@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.functions.composition.patch_and_transform.plans import mended_plan_for, plan_for
+from kanister_py.functions.composition.patch_and_transform.plans import plan_for, strict_plan_for
 
 
 def an_input(size: Any = 1) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def test_an_input_whose_keys_come_in_another_order_is_not_read_again() -> None:
 
 
 def test_versions_of_the_function_have_plans_of_their_own() -> None:
-    assert plan_for(an_input()) is not mended_plan_for(an_input())
+    assert plan_for(an_input()) is not strict_plan_for(an_input())
 
 
 @pytest.mark.parametrize("other", [True, 1.0, "1"])
