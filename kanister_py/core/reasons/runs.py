@@ -291,6 +291,11 @@ RUNS: Final = ReasonGroup(
             "Set them in the Blueprint, or leave them out.",
         ),
         Reason(
+            "PodSecurityUnknown",
+            "`KANISTER_PY_JOB_POD_SECURITY` or `KANISTER_PY_JOB_POD_USER` has an invalid value.",
+            "Set them to `restricted` and to a user ID, or unset them.",
+        ),
+        Reason(
             "AccessUnknown",
             "The API server did not answer whether the access is allowed.",
             "Try again.",
