@@ -28,9 +28,9 @@ def check_golden(found: Mapping[str, Any], file: str | Path) -> None:
         return
     if not path.is_file():
         raise AssertionError(f"{path} is not there yet: write it with {VARIABLE}=write pytest")
-    wanted = path.read_text(encoding="utf-8")
-    if text != wanted:
+    expected = path.read_text(encoding="utf-8")
+    if text != expected:
         difference = difflib.unified_diff(
-            wanted.splitlines(), text.splitlines(), str(path), "found", lineterm=""
+            expected.splitlines(), text.splitlines(), str(path), "found", lineterm=""
         )
         raise AssertionError("\n".join(["It is not as recorded:", *difference]))

@@ -150,8 +150,8 @@ class ScriptedPods:
         container: str,
         has_stdin: bool,  # noqa: ARG002 # no script reads its input
     ) -> ExecSession:
-        asked = self._pod(uid).command(container, command, is_exec=True)
-        return _ScriptedSession(self._script.answer(asked))
+        program = self._pod(uid).command(container, command, is_exec=True)
+        return _ScriptedSession(self._script.answer(program))
 
     def close(self) -> None:
         with self._lock:
@@ -249,8 +249,8 @@ class _ScriptedPod:
 
     def _container(self, asked: str) -> str:
         spec = self._pod["spec"]
-        names = [str(each["name"]) for each in spec["containers"]]
-        inits = [str(each["name"]) for each in spec.get("initContainers") or ()]
+        names = [str(container["name"]) for container in spec["containers"]]
+        inits = [str(init_container["name"]) for init_container in spec.get("initContainers") or ()]
         if not asked:
             return names[0]
         if asked not in names + inits:
@@ -268,7 +268,7 @@ class _ScriptedPod:
     def _status(self) -> PodStatus:
         now = timestamp(self._clock.now())
         spec = self._pod["spec"]
-        mains = [each["name"] for each in spec["containers"]]
+        mains = [container["name"] for container in spec["containers"]]
         codes = [self._codes.get(name) for name in mains if name in self._codes]
         has_failed = any(self._codes.get(name) for name in self._codes)
         if len(codes) == len(mains) and None in codes:
@@ -284,10 +284,12 @@ class _ScriptedPod:
                 {"type": name, "status": is_ready, "lastTransitionTime": now}
                 for name in ("Ready", "ContainersReady")
             ],
-            "containerStatuses": [self._container_status(each, now) for each in spec["containers"]],
+            "containerStatuses": [
+                self._container_status(container, now) for container in spec["containers"]
+            ],
         }
         if inits := spec.get("initContainers"):
-            status["initContainerStatuses"] = [self._container_status(each, now) for each in inits]
+            status["initContainerStatuses"] = [self._container_status(init, now) for init in inits]
         return status
 
     def _container_status(self, container: Mapping[str, Any], now: str) -> dict[str, Any]:
@@ -413,7 +415,9 @@ def _command_in(
     pod: Mapping[str, Any], container: str, words: Sequence[str], *, is_exec: bool = False
 ) -> Command:
     metadata = pod["metadata"]
-    images = {each["name"]: str(each.get("image", "")) for each in _containers_of(pod)}
+    images = {
+        container["name"]: str(container.get("image", "")) for container in _containers_of(pod)
+    }
     place = f"{metadata['namespace']}/{metadata['name']}"
     return Command(place, container, images.get(container, ""), tuple(map(str, words)), is_exec)
 
@@ -424,4 +428,4 @@ def _containers_of(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def is_controlled(obj: Mapping[str, Any]) -> bool:
     """Say whether an object belongs to another one that makes and removes it."""
-    return any(each.get("controller") for each in owners_of(obj))
+    return any(owner.get("controller") for owner in owners_of(obj))

@@ -95,13 +95,13 @@ class Stage:
 
     def given(self, *what: Given) -> Self:
         """Put objects into the cluster: as they are, from files, or from folders of files."""
-        for each in what:
-            self.cluster.load([dict(each)] if isinstance(each, Mapping) else self._read(each))
+        for source in what:
+            self.cluster.load([dict(source)] if isinstance(source, Mapping) else self._read(source))
         return self
 
     def given_text(self, text: str) -> Self:
         """Put the objects of a text of YAML or JSON into the cluster."""
-        self.cluster.load([each.value for each in parse_documents(text)])
+        self.cluster.load([document.value for document in parse_documents(text)])
         return self
 
     def stand(self) -> Self:
@@ -188,7 +188,7 @@ class Stage:
             spec["profile"] = _place(profile)
         for key in ("secrets", "config_maps"):
             if key in more:
-                spec[key] = {name: _place(each) for name, each in more[key].items()}
+                spec[key] = {name: _place(place) for name, place in more[key].items()}
         if artifacts:
             spec["artifacts"] = dict(artifacts)
         run = run_blueprint(
@@ -208,13 +208,13 @@ class Stage:
         if not run.wait(timeout_seconds).is_over:
             run.cancel("RunTimedOut")
             run.wait()
-        made, asked = pods.pods[began_with[0] :], pods.commands[began_with[1] :]
+        created_pods, commands = pods.pods[began_with[0] :], pods.commands[began_with[1] :]
         after = self._own_objects()
         return Ran(
             stage=self,
             run=run,
-            made_pods=tuple(made),
-            commands=tuple(asked),
+            made_pods=tuple(created_pods),
+            commands=tuple(commands),
             journal=tuple(seen.journal),
             log=tuple(seen.log),
             made=tuple(after[uid] for uid in after if uid not in before),
@@ -229,25 +229,25 @@ class Stage:
         The `api_version` is needed for kinds that the cluster knows from nobody else.
         """
         at = parse_place(place)
-        known = self.cluster.resource_for(api_version or self._api_version_of(kind), kind)
-        namespace = at.namespace if known.is_namespaced else ""
+        resource = self.cluster.resource_for(api_version or self._api_version_of(kind), kind)
+        namespace = at.namespace if resource.is_namespaced else ""
         try:
-            return self.cluster.get(known.gvr, at.name, namespace=namespace)
+            return self.cluster.get(resource.gvr, at.name, namespace=namespace)
         except NotFound:
             return None
 
     def objects(self, kind: str) -> list[KubeObject]:
         """Give all objects of a kind, by namespace and name."""
-        return [each for each in self.cluster.objects() if each["kind"] == kind]
+        return [obj for obj in self.cluster.objects() if obj["kind"] == kind]
 
     # Inside
 
     def _own_objects(self) -> dict[str, KubeObject]:
         """Give every object that nobody makes and removes by himself, by uid."""
         return {
-            each["metadata"]["uid"]: each
-            for each in self.cluster.objects()
-            if each["kind"] not in _NOBODYS and not is_controlled(each)
+            obj["metadata"]["uid"]: obj
+            for obj in self.cluster.objects()
+            if obj["kind"] not in _NOBODYS and not is_controlled(obj)
         }
 
     def _api_version_of(self, kind: str) -> str:
@@ -256,17 +256,17 @@ class Stage:
         for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS):
             if each.kind == kind:
                 return each.gvr.api_version
-        return next((str(each["apiVersion"]) for each in self.objects(kind)), "v1")
+        return next((str(obj["apiVersion"]) for obj in self.objects(kind)), "v1")
 
     def _new_uid(self) -> str:
         return f"00000000-0000-4000-8000-{next(self._uids):012d}"
 
     def _find(self, file: str | Path) -> Path:
-        found = next((f / file for f in self._folders if (f / file).exists()), None)
-        if found is None:
+        path = next((f / file for f in self._folders if (f / file).exists()), None)
+        if path is None:
             places = ", ".join(map(str, self._folders))
             raise FileNotFoundError(f"{file} is in none of {places}")
-        return found
+        return path
 
     def _read(self, what: str | Path) -> Iterator[KubeObject]:
         path = self._find(what)
@@ -285,8 +285,8 @@ class Stage:
             self._control(api_version, kind, status)
         self._controllers.clear()
         for resource in (DEPLOYMENTS, STATEFUL_SETS):
-            for each in self.cluster.list(resource):
-                self._wait_until_it_stands(resource, each)
+            for obj in self.cluster.list(resource):
+                self._wait_until_it_stands(resource, obj)
         return self._pods
 
     def _wait_until_it_stands(self, resource: GroupVersionResource, workload: KubeObject) -> None:
@@ -385,32 +385,32 @@ class Ran:
     @property
     def pods(self) -> tuple[str, ...]:
         """Which of the pods that the run made are still there, as `namespace/name`."""
-        there = {each["metadata"]["uid"] for each in self.stage.cluster.list(PODS)}
+        existing = {pod["metadata"]["uid"] for pod in self.stage.cluster.list(PODS)}
         return tuple(
-            f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-            for each in self.made_pods
-            if each["metadata"]["uid"] in there
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            for pod in self.made_pods
+            if pod["metadata"]["uid"] in existing
         )
 
     def command(self, words: str) -> Command:
         """Give the only command in whose text `words` are found."""
-        found = [each for each in self.commands if words in each.text]
-        if len(found) != 1:
-            every = "\n".join(f"  {each.text}" for each in self.commands)
-            raise AssertionError(f"{len(found)} commands say {words!r}, of these:\n{every}")
-        return found[0]
+        matching = [command for command in self.commands if words in command.text]
+        if len(matching) != 1:
+            listing = "\n".join(f"  {command.text}" for command in self.commands)
+            raise AssertionError(f"{len(matching)} commands say {words!r}, of these:\n{listing}")
+        return matching[0]
 
     def as_golden(self) -> dict[str, Any]:
         """Give the course of the run, without what differs from one run to the next."""
         course = {
-            "journal": [_entry_of(each, self.run.progress) for each in self.journal],
-            "pods": [_pod_entry(each) for each in self.made_pods],
+            "journal": [_entry_of(entry, self.run.progress) for entry in self.journal],
+            "pods": [_pod_entry(pod) for pod in self.made_pods],
             "execs": [
-                {"pod": each.pod, "container": each.container, "command": list(each.words)}
-                for each in self.commands
-                if each.is_exec
+                {"pod": command.pod, "container": command.container, "command": list(command.words)}
+                for command in self.commands
+                if command.is_exec
             ],
-            "made": [_object_entry(each) for each in self.made],
+            "made": [_object_entry(obj) for obj in self.made],
             "removed": list(self.removed),
             "status": self.status,
         }
@@ -420,8 +420,8 @@ class Ran:
             if key:
                 text = text.replace(key, f"run-{number + 1}")
         text = _FOLDER_OF_PLACE.sub("", _TIME.sub('"TIME"', _KEY.sub("KEY", text)))
-        found: dict[str, Any] = json.loads(text)
-        return {key: value for key, value in found.items() if value != []}
+        document: dict[str, Any] = json.loads(text)
+        return {key: value for key, value in document.items() if value != []}
 
     def check_golden(self, file: str | Path) -> None:
         """Compare the course of the run with a file; see `check_golden`."""
@@ -451,12 +451,12 @@ def _entry_of(outcome: Mapping[str, Any], status: Status) -> dict[str, Any]:
         where = f"{status.actions[action].name}/{status.actions[action].phase(phase).name}"
     elif "action" in outcome:
         where = status.actions[outcome["action"]].name
-    rest = {
+    optional = {
         key: value
         for key, value in outcome.items()
         if key not in {"what", "time", "place", "action", "facts"} and (key, value) != _FIRST
     }
-    return {str(outcome["what"]): where, **rest}
+    return {str(outcome["what"]): where, **optional}
 
 
 def _title(obj: KubeObject) -> str:
@@ -481,7 +481,8 @@ def _pod_entry(pod: Mapping[str, Any]) -> dict[str, Any]:
     for kind in ("initContainers", "containers"):
         if several := spec.get(kind):
             entry[kind] = [
-                {key: each[key] for key in _KEPT_OF_CONTAINERS if each.get(key)} for each in several
+                {key: container[key] for key in _KEPT_OF_CONTAINERS if container.get(key)}
+                for container in several
             ]
     if volumes := spec.get("volumes"):
         entry["volumes"] = volumes
@@ -498,7 +499,7 @@ def _until(watch: Watch, holds: Callable[[KubeObject], bool]) -> bool:
 
 
 def _stands(workload: KubeObject) -> bool:
-    wanted = workload["spec"].get("replicas", 1)
+    replicas = workload["spec"].get("replicas", 1)
     status = status_of(workload)
     is_seen = status.get("observedGeneration") == workload["metadata"]["generation"]
-    return bool(is_seen and status.get("readyReplicas", 0) == wanted)
+    return bool(is_seen and status.get("readyReplicas", 0) == replicas)
