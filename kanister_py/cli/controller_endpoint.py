@@ -119,9 +119,9 @@ def apps_of(
 
         app = Guard(routes, review, Seal(session_key(Seal.new_key) if session_key else None))
     if is_local:
-        from kanister_py.http_api.guard import OwnHosts
+        from kanister_py.http_api.guard import LocalHostsOnly
 
-        app = OwnHosts(app)
+        app = LocalHostsOnly(app)
     return Apps(app, build_health_app(checks, metrics))
 
 

@@ -103,17 +103,17 @@ def webhook_server(
     from kanister_py.core.blueprints.lint.context import Context
     from kanister_py.executor.check_access import own_user
     from kanister_py.executor.loading import load_function
-    from kanister_py.http_api.admission import Judge, admission_app
+    from kanister_py.http_api.admission import Validator, admission_app
     from kanister_py.http_api.server import TlsServer
 
     context = Context(functions.registry, is_strict=args.strict_versions, load=load_function)
-    judge = Judge(
+    validator = Validator(
         cluster,
         context,
         (lambda: args.revisions_user) if args.revisions_user else cache(partial(own_user, cluster)),
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
     )
-    return TlsServer(admission_app(judge), listening, args.webhook_client_ca)
+    return TlsServer(admission_app(validator), listening, args.webhook_client_ca)
 
 
 def certificate_renewal(

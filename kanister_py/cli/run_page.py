@@ -117,11 +117,11 @@ def run_page_served(page: RunPage, clock: Clock, port: int) -> Iterator[str]:
     from starlette.applications import Starlette
 
     from kanister_py.cli.listening import listening, served
-    from kanister_py.http_api.guard import OwnHosts
+    from kanister_py.http_api.guard import LocalHostsOnly
     from kanister_py.http_api.live.routes import Pages, live_routes
     from kanister_py.http_api.metrics import Metrics
 
     routes = live_routes(Pages(page, clock.now, None), page, Metrics())
-    app = OwnHosts(Starlette(routes=routes))
+    app = LocalHostsOnly(Starlette(routes=routes))
     with listening(_HOST, port) as taken, served(app, taken):
         yield f"http://{_HOST}:{taken.getsockname()[1]}/runs"

@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
 
         from kanister_py.controller.machine.logs import set_up_logging
         from kanister_py.http_api.app import build_app
-        from kanister_py.http_api.guard import OwnHosts
+        from kanister_py.http_api.guard import LocalHostsOnly
         from kanister_py.http_api.server import server_config
 
         routes = build_app(publication)
-        app = OwnHosts(routes) if is_loopback(taken) else routes
+        app = LocalHostsOnly(routes) if is_loopback(taken) else routes
         url = _url_of(taken)
         if not is_loopback(taken):
             say_warning(

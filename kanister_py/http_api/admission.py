@@ -1,8 +1,8 @@
-"""Admission webhook: whether an API server may store an object, and with which warnings.
+"""Admission webhook: validates objects before the API server stores them, and adds warnings.
 
-Anybody who reaches the port can post, so objects are judged in a process with limits: see
-`judging`. A review that cannot be judged is answered with an error, and the failurePolicy of
-the ValidatingWebhookConfiguration decides.
+Every client that reaches the port can post, so objects are validated in a process with limits (see
+`review_process`). If a review cannot be processed, the response is an error, and the failurePolicy
+of the ValidatingWebhookConfiguration decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.kube.resources import BLUEPRINTS
 from kanister_py.core.revisions.kinds import FUNCTIONS
-from kanister_py.http_api.judging import Asked, Found, Needs, packed
+from kanister_py.http_api.review_process import (
+    FetchedObjects,
+    RequiredObjects,
+    ReviewTask,
+    pickle_task,
+)
 from kanister_py.limited_calls import Bounds, CallStopped, LimitedCalls
 from kanister_py.ports.cluster import Cluster
 
@@ -30,7 +35,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 PATH: Final = "/validate"
 MOST_BYTES: Final = 4 * 1024 * 1024
-"""A review holds an object as it was and as it will be; an API server stores 1.5 MiB at most."""
+"""A review contains the old and the new object; an API server stores at most 1.5 MiB."""
 BOUNDS: Final = Bounds(
     cpu_seconds=4,
     wall_seconds=4.5,
@@ -38,14 +43,15 @@ BOUNDS: Final = Bounds(
     processes=1,
     waiting=32,
 )
-"""Less than the 5 s after which an API server gives up by default."""
-_UNREADABLE: Final = "The request is no AdmissionReview of admission.k8s.io/v1"
+"""Shorter than the default timeout of an API server, which is 5 s."""
+_UNREADABLE: Final = "The request is not an AdmissionReview of admission.k8s.io/v1"
 
 
-class Judge:
-    """Judge of what an API server asks about.
+class Validator:
+    """Validator of AdmissionReviews.
 
-    `context` says what functions there are, `own_user` as whom the controller writes.
+    `context` contains the registered functions. `own_user` returns the user as which the
+    controller writes.
     """
 
     def __init__(
@@ -58,72 +64,75 @@ class Judge:
         bounds: Bounds = BOUNDS,
     ) -> None:
         self._cluster = cluster
-        self._context = packed(context)
+        self._context = pickle_task(context)
         self._own_user = own_user
         self._allows_other_namespaces = allows_other_namespaces
-        self._calls = LimitedCalls("kanister_py.http_api.judging:answer", bounds)
+        self._calls = LimitedCalls("kanister_py.http_api.review_process:answer", bounds)
 
-    def judge(self, review: bytes) -> dict[str, Any] | None:
-        """Return the answer to a review, or None if it is none; raises CallStopped."""
-        answer = self._ask(Asked(review, self._context))
-        if answer is not None and "needs" in answer:
-            # An identity that cannot be found out fails the review.
-            found = self._found(Needs(**answer["needs"]))
-            answer = self._ask(Asked(review, self._context, found))
+    def validate(self, review: bytes) -> dict[str, Any] | None:
+        """Return the reviewed AdmissionReview, or None if the body is not a review.
+
+        Raises `CallStopped` if a limit was exceeded.
+        """
+        answer = self._call(ReviewTask(review, self._context))
+        if answer is not None and "required" in answer:
+            # If the own user cannot be determined, the review fails.
+            objects = self._fetch(RequiredObjects(**answer["required"]))
+            answer = self._call(ReviewTask(review, self._context, objects))
         return None if answer is None else answer["review"]
 
-    def _ask(self, asked: Asked) -> Any:
-        return json.loads(self._calls(packed(asked)))
+    def _call(self, task: ReviewTask) -> Any:
+        return json.loads(self._calls(pickle_task(task)))
 
-    def _found(self, needs: Needs) -> Found:
-        return Found(
-            self._blueprints(needs.blueprints, needs.namespace),
-            self._functions(needs.functions),
-            self._own_user() if needs.own_user else "",
+    def _fetch(self, required: RequiredObjects) -> FetchedObjects:
+        return FetchedObjects(
+            self._blueprints(required.blueprints, required.namespace),
+            self._functions(required.functions),
+            self._own_user() if required.own_user else "",
         )
 
     def _functions(self, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
+        functions: dict[str, Mapping[str, Any]] = {}
         for name in names:
             try:
-                there = self._cluster.get(FUNCTIONS, name)
+                function = self._cluster.get(FUNCTIONS, name)
             except NotFound:
                 continue
             except KanisterError as error:
-                _LOG.warning("Function %s cannot be read for a judgement: %s", name, error.message)
+                _LOG.warning("Function %s cannot be read for validation: %s", name, error.message)
                 continue
-            found[name] = {**there, "kind": "Function", "apiVersion": FUNCTIONS.api_version}
-        return found
+            functions[name] = {**function, "kind": "Function", "apiVersion": FUNCTIONS.api_version}
+        return functions
 
     def _blueprints(
         self, names: Iterable[str], namespace: str
     ) -> dict[str, Mapping[str, Any] | None]:
-        found: dict[str, Mapping[str, Any] | None] = {}
+        blueprints: dict[str, Mapping[str, Any] | None] = {}
         for name in names:
             where, slash, bare = name.rpartition("/")
             if slash and not self._allows_other_namespaces:
                 continue
             try:
-                found[name] = self._cluster.get(BLUEPRINTS, bare, namespace=where or namespace)
+                blueprints[name] = self._cluster.get(BLUEPRINTS, bare, namespace=where or namespace)
             except NotFound:
-                found[name] = None
+                blueprints[name] = None
             except KanisterError as error:
-                # Not knowing is no reason to refuse a restore.
-                _LOG.warning("Blueprint %s cannot be read for a judgement: %s", name, error.message)
-        return found
+                # An unreadable Blueprint must not prevent a restore.
+                _LOG.warning("Blueprint %s cannot be read for validation: %s", name, error.message)
+        return blueprints
 
 
-def admission_app(judge: Judge) -> Starlette:
-    """Build what a ValidatingWebhookConfiguration points to."""
+def admission_app(validator: Validator) -> Starlette:
+    """Build the app to which a ValidatingWebhookConfiguration points."""
 
     async def validate(request: Request) -> Response:
         body = await _body_of(request)
         if body is None:
             return JSONResponse({"message": f"A review has at most {MOST_BYTES} bytes"}, 413)
         try:
-            review = await run_in_threadpool(judge.judge, body)
+            review = await run_in_threadpool(validator.validate, body)
         except CallStopped as stopped:
-            message = f"The object cannot be judged: {stopped.why}"
+            message = f"The object cannot be validated: {stopped.why}"
             _LOG.warning("%s (%d bytes)", message, len(body))
             return JSONResponse({"message": message}, 503)
         return (

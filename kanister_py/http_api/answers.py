@@ -1,4 +1,4 @@
-"""Answers over HTTP, made once and sent as they are."""
+"""HTTP responses that are built once and sent many times."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kanister_py.http_api.negotiation import YAML, is_unchanged
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
-# A browser that guesses at types may run what was meant as text.
+# Browsers that guess the type could run text as a script.
 NOSNIFF = (b"x-content-type-options", b"nosniff")
-# A copy may be kept, but is asked about each time: the next release answers differently.
+# Copies must be revalidated each time, because the next release responds differently.
 _REVALIDATE = {"cache-control": "no-cache"}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole response, ready to be sent."""
+    """A complete response, ready to be sent."""
 
     status: int
     headers: Headers
@@ -42,7 +42,7 @@ def encoded_headers(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> H
 def answer_of(
     status: int, media_type: str, body: bytes, headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """Make an answer of a body and its headers."""
+    """Build a response from its body and headers."""
     return Answer(
         status,
         (
@@ -59,7 +59,7 @@ def json_answer(status: int, document: Any, headers: Mapping[str, str] | None = 
 
 
 class Representation:
-    """One form of a resource, with its strong ETag, whole or as `304 Not Modified`."""
+    """A resource in one media type, with a strong ETag, as a full or a 304 response."""
 
     __slots__ = ("etag", "unchanged", "whole")
 
@@ -80,24 +80,24 @@ class Representation:
 
 @dataclass(slots=True)
 class Resource:
-    """A document that is given as JSON or as YAML, whichever is asked for.
+    """A document that is served as JSON or YAML.
 
-    `url` is where it is without a suffix. YAML is written when it is first
-    asked for: most never do.
+    `url` has no suffix. YAML is rendered at the first request for it, because most clients use
+    JSON.
     """
 
     url: str
     document: Any
     headers: Mapping[str, str] = field(default_factory=dict)
-    _made: dict[str, Representation] = field(default_factory=dict)
+    _representations: dict[str, Representation] = field(default_factory=dict)
 
     def representation(self, media_type: str) -> Representation:
-        made = self._made.get(media_type)
-        if made is None:
-            made = self._made[media_type] = self._make(media_type)
-        return made
+        representation = self._representations.get(media_type)
+        if representation is None:
+            representation = self._representations[media_type] = self._render(media_type)
+        return representation
 
-    def _make(self, media_type: str) -> Representation:
+    def _render(self, media_type: str) -> Representation:
         suffix = "yaml" if media_type == YAML else "json"
         headers = {"vary": "Accept", "content-location": f"{self.url}.{suffix}", **self.headers}
         if media_type != YAML:
@@ -106,7 +106,7 @@ class Resource:
 
 
 async def send_answer(answer: Answer, send: Send, *, has_body: bool) -> None:
-    """Send an answer; without its body where only the headers were asked for."""
+    """Send a response, without its body for HEAD requests."""
     await send(
         {
             "type": "http.response.start",

@@ -1,4 +1,4 @@
-"""Discovery over HTTP: the functions and versions there are, and what each is worth."""
+"""Discovery over HTTP: functions, their versions and support levels."""
 
 from __future__ import annotations
 
@@ -22,16 +22,22 @@ from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.executor.loading import load_function
 from kanister_py.http_api.answers import Answer, Resource
-from kanister_py.http_api.negotiation import JSON, YAML, Wishes, choose_media_type, split_suffix
+from kanister_py.http_api.negotiation import (
+    JSON,
+    YAML,
+    RequestOptions,
+    choose_media_type,
+    split_suffix,
+)
 from kanister_py.http_api.problems import problem_answer, problem_of
 
 Revisions = Sequence[Mapping[str, Any]]
-"""Revisions of functions that a cluster has, as data."""
+"""Function revisions of a cluster, as data."""
 
 _NOT_ACCEPTABLE = problem_answer(
     406,
     "NotAcceptable",
-    f"This is given as {JSON} or {YAML}; change the Accept header, or leave it out",
+    f"The response is available as {JSON} or {YAML}; change or omit the Accept header",
     {"offered": [JSON, YAML]},
     {"vary": "Accept"},
 )
@@ -40,10 +46,9 @@ _MOST_CHARACTERS_OF_A_NAME = 128
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What an endpoint makes public.
+    """Content that an endpoint publishes.
 
-    `left_out` names the plugins that could not be loaded: readers should know that
-    something is missing, and not why.
+    `left_out` contains the names of plugins that could not be loaded. The reasons are only logged.
     """
 
     registry: Registry[FunctionEntry]
@@ -62,10 +67,10 @@ def page_url(function: str, version: Version) -> str:
 
 
 class Discovery:
-    """All that can be asked about functions. Everything is worked out when this is made.
+    """Responses about functions, built by the constructor.
 
-    That loads the code of every version that is served: a mismatch between the
-    record and the code stops here, and not at the first request.
+    The constructor loads the code of every supported version, so that a mismatch between
+    versions.yaml and the code is found at start-up.
     """
 
     def __init__(
@@ -77,12 +82,12 @@ class Discovery:
         self._registry = publication.registry
         self._uses = uses or (lambda: None)
         self.revisions = revisions or (lambda: None)
-        self._seen: dict[str, tuple[Uses | None, Revisions | None, Resource]] = {}
+        self._cached: dict[str, tuple[Uses | None, Revisions | None, Resource]] = {}
         self.summaries = [function_summary(family) for family in publication.registry]
         self.references: dict[tuple[str, str], dict[str, Any]] = {}
         self._functions = {
-            each["name"]: Resource(f"/v1/functions/{quote(each['name'], safe='')}", each)
-            for each in self.summaries
+            summary["name"]: Resource(f"/v1/functions/{quote(summary['name'], safe='')}", summary)
+            for summary in self.summaries
         }
         self._versions: dict[tuple[str, str], Resource | Answer] = {}
         for family in publication.registry:
@@ -92,11 +97,11 @@ class Discovery:
         if publication.left_out:
             listing["leftOut"] = list(publication.left_out)
         self._list = Resource("/v1/functions", listing)
-        # JSON is what most ask for: it is ready before the first of them.
+        # Render JSON in advance, because most clients request it.
         for resource in (self._list, *self._functions.values(), *self._versions.values()):
             if isinstance(resource, Resource):
                 resource.representation(JSON)
-        # The list as YAML takes long to write where there is much, and would keep others waiting.
+        # Render the list as YAML in advance: it can take long and would delay other requests.
         self._list.representation(YAML)
 
     def _version_of(self, entry: FunctionEntry) -> Resource | Answer:
@@ -104,65 +109,65 @@ class Discovery:
         reference = version_reference(entry, None if is_removed else load_function(entry))
         self.references[(entry.function, str(entry.version))] = reference
         if is_removed:
-            return _gone(entry, reference)
+            return _removed_answer(entry, reference)
         url = version_url(entry.function, entry.version)
         return Resource(url, reference, dict(_warning_headers(entry)))
 
-    def functions(self, suffix: str | None, wishes: Wishes) -> Answer:
-        """Answer for the list; a form that the address names wins over `Accept`."""
-        return _given(self._as_seen(self._list), suffix, wishes)
+    def functions(self, suffix: str | None, options: RequestOptions) -> Answer:
+        """Return the list of functions. A suffix of the path takes precedence over `Accept`."""
+        return _negotiated(self._with_cluster_state(self._list), suffix, options)
 
-    def function(self, text: str, wishes: Wishes) -> Answer:
-        """Answer for one function with its versions."""
+    def function(self, text: str, options: RequestOptions) -> Answer:
+        """Return one function with its versions."""
         name, form = split_suffix(text)
         resource = self._functions.get(name)
         if resource is None:
-            found = installed_functions(self.revisions() or (), name)
-            if not found:
+            installed = installed_functions(self.revisions() or (), name)
+            if not installed:
                 return self._unknown_function(name)
-            resource = Resource(f"/v1/functions/{quote(name, safe='')}", found[0])
-            return _given(resource, form, wishes)
-        return _given(self._as_seen(resource), form, wishes)
+            resource = Resource(f"/v1/functions/{quote(name, safe='')}", installed[0])
+            return _negotiated(resource, form, options)
+        return _negotiated(self._with_cluster_state(resource), form, options)
 
-    def version(self, name: str, text: str, wishes: Wishes) -> Answer:
-        """Answer for one version, in whatever spelling it is asked for."""
+    def version(self, name: str, text: str, options: RequestOptions) -> Answer:
+        """Return one version. Other spellings such as v0.1 are accepted."""
         if name not in self._registry:
             return self._unknown_function(name)
-        found, form = self._versions.get((name, text)), None
-        if found is None:
-            # A suffix asks for a form, unless a pre-release happens to be called so.
-            found = self._spelt_otherwise(name, text)
+        answer, form = self._versions.get((name, text)), None
+        if answer is None:
+            # A suffix selects the media type, unless it is part of a pre-release.
+            answer = self._by_other_spelling(name, text)
             bare, named = split_suffix(text)
-            if named is not None and not isinstance(found, Resource):
+            if named is not None and not isinstance(answer, Resource):
                 form = named
-                found = self._versions.get((name, bare)) or self._spelt_otherwise(name, bare)
-        if isinstance(found, Resource):
-            return _given(self._as_seen(found), form, wishes)
-        return found
+                answer = self._versions.get((name, bare)) or self._by_other_spelling(name, bare)
+        if isinstance(answer, Resource):
+            return _negotiated(self._with_cluster_state(answer), form, options)
+        return answer
 
-    def _as_seen(self, resource: Resource) -> Resource:
-        """Add what a cluster has and uses, as far as that is known; made once for each count."""
+    def _with_cluster_state(self, resource: Resource) -> Resource:
+        """Add uses and revisions in the cluster, if available. Cached until they change."""
         uses, revisions = self._uses(), self.revisions()
         if uses is None and revisions is None:
             return resource
-        kept = self._seen.get(resource.url)
-        if kept is None or kept[0] is not uses or kept[1] is not revisions:
+        cached = self._cached.get(resource.url)
+        if cached is None or cached[0] is not uses or cached[1] is not revisions:
             document: Mapping[str, Any] = resource.document
             if uses is not None:
                 document = _with_uses(document, uses)
             if revisions is not None:
                 document = _with_revisions(document, revisions)
-            kept = uses, revisions, Resource(resource.url, dict(document), resource.headers)
-            self._seen[resource.url] = kept
-        return kept[2]
+            cached = uses, revisions, Resource(resource.url, dict(document), resource.headers)
+            self._cached[resource.url] = cached
+        return cached[2]
 
-    def _spelt_otherwise(self, name: str, text: str) -> Resource | Answer:
+    def _by_other_spelling(self, name: str, text: str) -> Resource | Answer:
         try:
             version = parse_version(text)
         except InvalidVersion as error:
             return problem_of(error, {"function": name, "version": error.text})
-        found = self._versions.get((name, str(version)))
-        return found if found is not None else self._unknown_version(name, version)
+        answer = self._versions.get((name, str(version)))
+        return answer if answer is not None else self._unknown_version(name, version)
 
     def _unknown_function(self, name: str) -> Answer:
         shown = name[:_MOST_CHARACTERS_OF_A_NAME]
@@ -174,7 +179,7 @@ class Discovery:
 
     def _unknown_version(self, name: str, version: Version) -> Answer:
         family = self._registry.family(name)
-        error = FunctionVersionNotFound(name, str(version), _account(family))
+        error = FunctionVersionNotFound(name, str(version), _version_summaries(family))
         facts = {
             "function": name,
             "version": str(version),
@@ -184,9 +189,9 @@ class Discovery:
 
 
 def _with_uses(document: Mapping[str, Any], uses: Uses) -> dict[str, Any]:
-    """Copy a document, and say of each version in it by how much it is used."""
+    """Return a copy of a document with the number of uses of each version."""
     if "functions" in document:
-        functions = [_with_uses(each, uses) for each in document["functions"]]
+        functions = [_with_uses(function, uses) for function in document["functions"]]
         return {**document, "functions": functions}
 
     def counted(version: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,45 +199,49 @@ def _with_uses(document: Mapping[str, Any], uses: Uses) -> dict[str, Any]:
         return {**version, "inUseBy": count.as_dict()}
 
     if "versions" in document:
-        return {**document, "versions": [counted(each) for each in document["versions"]]}
+        return {**document, "versions": [counted(version) for version in document["versions"]]}
     return counted(document)
 
 
 def installed_functions(revisions: Revisions, name: str = "") -> list[dict[str, Any]]:
-    """Gather the revisions of each function that a cluster installs, or of one of them."""
-    names = dict.fromkeys(str(each["of"]) for each in revisions)
+    """Group the installed revisions by function. `name` selects one function."""
+    names = dict.fromkeys(str(revision["of"]) for revision in revisions)
     return [
         {
             "name": function,
-            "revisions": [_published(each) for each in revisions if each["of"] == function],
+            "revisions": [
+                _published(revision) for revision in revisions if revision["of"] == function
+            ],
         }
         for function in names
         if name in ("", function)
     ]
 
 
-_KEPT_BACK = ("kind", "of", "endpoint", "healthy", "desiredState")
+_UNPUBLISHED = ("kind", "of", "endpoint", "healthy", "desiredState")
 
 
 def _published(revision: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out where a revision answers: that is the cluster's own affair."""
-    return {key: value for key, value in revision.items() if key not in _KEPT_BACK}
+    """Remove internal fields of a revision, such as its address in the cluster."""
+    return {key: value for key, value in revision.items() if key not in _UNPUBLISHED}
 
 
 def _with_revisions(document: Mapping[str, Any], revisions: Revisions) -> Mapping[str, Any]:
-    """Copy a document, and say which revisions of its functions a cluster has."""
+    """Return a copy of a document with the installed revisions of its functions."""
     if "functions" in document:
-        functions = [_with_revisions(each, revisions) for each in document["functions"]]
-        names = {each["name"] for each in functions}
-        others = [each for each in installed_functions(revisions) if each["name"] not in names]
-        return {**document, "functions": functions, "installed": others}
+        functions = [_with_revisions(function, revisions) for function in document["functions"]]
+        names = {function["name"] for function in functions}
+        installed = [
+            function for function in installed_functions(revisions) if function["name"] not in names
+        ]
+        return {**document, "functions": functions, "installed": installed}
     if "versions" not in document:
         return document
-    found = installed_functions(revisions, document["name"])
-    return {**document, "revisions": found[0]["revisions"]} if found else document
+    same_name = installed_functions(revisions, document["name"])
+    return {**document, "revisions": same_name[0]["revisions"]} if same_name else document
 
 
-def _account(family: Family[FunctionEntry]) -> list[str]:
+def _version_summaries(family: Family[FunctionEntry]) -> list[str]:
     lines = []
     for entry in reversed(family.candidates):
         what = "stable" if entry.is_stable else str(entry.support_at())
@@ -240,33 +249,32 @@ def _account(family: Family[FunctionEntry]) -> list[str]:
     return lines
 
 
-def _given(resource: Resource, form: str | None, wishes: Wishes) -> Answer:
-    media_type = form or choose_media_type(wishes.accept)
+def _negotiated(resource: Resource, form: str | None, options: RequestOptions) -> Answer:
+    media_type = form or choose_media_type(options.accept)
     if media_type is None:
         return _NOT_ACCEPTABLE
-    return resource.representation(media_type).answer(wishes.if_none_match)
+    return resource.representation(media_type).answer(options.if_none_match)
 
 
-def _gone(entry: FunctionEntry, reference: Mapping[str, Any]) -> Answer:
+def _removed_answer(entry: FunctionEntry, reference: Mapping[str, Any]) -> Answer:
     replacement = str(reference.get("replacement", ""))
     error = FunctionVersionRemoved(
         entry.function, str(entry.version), str(reference.get("removedIn", "")), replacement
     )
-    kept = ("removedIn", "removedInDate", "replacement", "renamedArgs", "message")
+    cached = ("removedIn", "removedInDate", "replacement", "renamedArgs", "message")
     facts = {"function": entry.function, "version": str(entry.version)}
-    facts |= {key: reference[key] for key in kept if key in reference}
+    facts |= {key: reference[key] for key in cached if key in reference}
     links = ", ".join(_links(entry))
     return problem_of(error, facts, {"link": links} if links else None)
 
 
 def _warning_headers(entry: FunctionEntry) -> Iterable[tuple[str, str]]:
-    """Warn, in the words of HTTP, of a version that is deprecated."""
+    """Yield the HTTP headers for a deprecated version."""
     if entry.support_at() is not Support.DEPRECATED:
         return
     listing = entry.listing
     since = _date_of(entry, listing.deprecated_in)
-    # The header wants a moment. Where nobody wrote down when the release came out, the
-    # beginning of time says what is known: it lies in the past.
+    # The header requires a time. If the release has no date, use the epoch: a time in the past.
     yield "deprecation", f"@{int(since.timestamp())}" if since else "@0"
     until = _date_of(entry, listing.removed_in)
     if until is not None:
@@ -282,6 +290,6 @@ def _links(entry: FunctionEntry) -> Iterable[str]:
 
 
 def _date_of(entry: FunctionEntry, release: Version | None) -> datetime | None:
-    found = entry.source.release_on(release) if release is not None else None
-    day: date | None = found.date if found is not None else None
+    release_entry = entry.source.release_on(release) if release is not None else None
+    day: date | None = release_entry.date if release_entry is not None else None
     return datetime.combine(day, time(), UTC) if day is not None else None

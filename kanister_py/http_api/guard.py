@@ -1,4 +1,4 @@
-"""Access to the endpoint: the right that the cluster itself asks for decides, route by route."""
+"""Authorization of requests to the endpoint, by the permissions of the user in the cluster."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from kanister_py.http_api.live.routes import (
     SCHEDULE_ACTS,
     SCHEDULES,
     message_page,
-    see,
+    redirect,
 )
 from kanister_py.http_api.live.session import (
     SEAL_IN_SCOPE,
     SIGN_IN,
     Seal,
+    accepts_html,
+    sign_in_url,
     token_in,
-    wants_page,
-    way_in,
 )
 from kanister_py.http_api.phase_lines import PATH as LINES_PATH
 from kanister_py.http_api.problems import problem_answer
@@ -52,7 +52,7 @@ _LOG: Final = logging.getLogger(__name__)
 _OPEN: Final = ("/healthz", "/readyz", *OPEN)
 _ACTION_SETS: Final = ("cr.kanister.io", "actionsets")
 _SCHEDULES: Final = ("kanister-py.io", "schedules")
-_RIGHTS: Final[Mapping[str, tuple[str, str, str]]] = {
+_PERMISSIONS: Final[Mapping[str, tuple[str, str, str]]] = {
     **dict.fromkeys((LINES_PATH, RUN, RUN_NOW, EVENTS), (*_ACTION_SETS, "get")),
     **dict.fromkeys((RUNS, RUNS_NOW, RUNS_EVENTS), (*_ACTION_SETS, "list")),
     **{path: (*_ACTION_SETS, ACTION_VERBS[verb]) for verb, path in ACTS.items()},
@@ -63,61 +63,66 @@ _RIGHTS: Final[Mapping[str, tuple[str, str, str]]] = {
         for verb, path in SCHEDULE_ACTS.items()
     },
 }
-"""Routes that show or touch objects, with the right on them that each takes."""
+"""Permission on objects that each route requires: group, resource and verb."""
 
 _CHALLENGE: Final = {"www-authenticate": 'Bearer realm="kanister-py"'}
 
-_WHO: Final = problem_answer(
-    401, "Unauthorized", "Say who you are: Authorization: Bearer TOKEN", None, _CHALLENGE
+_TOKEN_REQUIRED: Final = problem_answer(
+    401, "Unauthorized", "Send a token: Authorization: Bearer TOKEN", None, _CHALLENGE
 )
-_STRANGER: Final = problem_answer(
-    401, "Unauthorized", "The cluster does not know this token", None, _CHALLENGE
+_TOKEN_REJECTED: Final = problem_answer(
+    401, "Unauthorized", "The cluster does not accept this token", None, _CHALLENGE
 )
-_BUSY_MESSAGE: Final = "The cluster cannot say who you are at the moment"
-_BUSY: Final = problem_answer(503, "AccessUnknown", _BUSY_MESSAGE)
+_UNAVAILABLE_MESSAGE: Final = "The cluster cannot authenticate users at the moment"
+_UNAVAILABLE: Final = problem_answer(503, "AccessUnknown", _UNAVAILABLE_MESSAGE)
 
-_NOWHERE: Final = problem_answer(404, "NotFound", "Nothing is at this address")
+_NOT_FOUND: Final = problem_answer(404, "NotFound", "This path does not exist")
 _MISDIRECTED: Final = problem_answer(
-    421, "Misdirected", "This endpoint is for this machine alone; ask localhost, or its address"
+    421, "Misdirected", "This endpoint only serves this machine; use localhost or its IP address"
 )
 
-_TOO_MANY: Final = problem_answer(
+_TOO_MANY_TOKENS: Final = problem_answer(
     429,
     "TooManyTokens",
-    "Too many tokens of yours are not known; wait a minute",
+    "The cluster did not accept too many of your tokens; wait a minute",
     None,
     {"retry-after": "60"},
 )
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _MOST_CHARACTERS: Final = 16_384
-_MOST_UNKNOWN: Final = 20
+_MOST_REJECTED: Final = 20
 _WINDOW_SECONDS: Final = 60.0
 _MOST_CLIENTS: Final = 10_000
 
 Review = Callable[[str, Mapping[str, Any]], Access]
 
 
-def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b"") -> dict[str, Any]:
-    """Give the right that a route takes: on the objects that it shows, else on its path."""
-    right = _RIGHTS.get(route)
+def review_attributes(
+    route: str, parts: Mapping[str, str], path: str, query: bytes = b""
+) -> dict[str, Any]:
+    """Build the attributes of the SubjectAccessReview for a request.
+
+    They name the object that the route serves or, for other routes, the path.
+    """
+    right = _PERMISSIONS.get(route)
     if right is None:
         return {"nonResourceAttributes": {"path": path, "verb": "get"}}
     group, resource, verb = right
-    asked = {"group": group, "resource": resource, "verb": verb}
+    attributes = {"group": group, "resource": resource, "verb": verb}
     if "namespace" in parts:
-        asked["namespace"] = parts["namespace"]
+        attributes["namespace"] = parts["namespace"]
         if verb != "create":
-            asked["name"] = parts["name"]
+            attributes["name"] = parts["name"]
     else:
-        found = dict(parse_qsl(query.decode("latin-1"))).get("namespace", "")
-        asked |= {"namespace": found} if found else {}
-    return {"resourceAttributes": asked}
+        namespace = dict(parse_qsl(query.decode("latin-1"))).get("namespace", "")
+        attributes |= {"namespace": namespace} if namespace else {}
+    return {"resourceAttributes": attributes}
 
 
-class UnknownTokens:
-    """Count of the tokens that the cluster did not know, by client and minute.
+class RejectedTokens:
+    """Limit of rejected tokens, by client and minute.
 
-    Each costs the API server a request, and a client without any right can send them.
+    Every token costs the API server a request, and clients without any permission can send them.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -127,17 +132,17 @@ class UnknownTokens:
 
     def is_exceeded(self, client: str) -> bool:
         with self._lock:
-            began, count = self._clients.get(client, (0.0, 0))
-            return count >= _MOST_UNKNOWN and self._clock() - began < _WINDOW_SECONDS
+            window_start, count = self._clients.get(client, (0.0, 0))
+            return count >= _MOST_REJECTED and self._clock() - window_start < _WINDOW_SECONDS
 
-    def note(self, client: str) -> None:
-        """Count one more of a client."""
+    def count(self, client: str) -> None:
+        """Count a rejected token of a client."""
         now = self._clock()
         with self._lock:
-            began, count = self._clients.pop(client, (now, 0))
-            if now - began >= _WINDOW_SECONDS:
-                began, count = now, 0
-            self._clients[client] = (began, count + 1)
+            window_start, count = self._clients.pop(client, (now, 0))
+            if now - window_start >= _WINDOW_SECONDS:
+                window_start, count = now, 0
+            self._clients[client] = (window_start, count + 1)
             while len(self._clients) > _MOST_CLIENTS:
                 self._clients.popitem(last=False)
 
@@ -148,11 +153,11 @@ def _client_of(scope: Scope) -> str:
 
 
 class Guard:
-    """Middleware that lets a request through if the owner of its token has the right to it.
+    """Middleware that checks whether the owner of the token may send the request.
 
-    The app's own routes say what a path means, so that nothing is asked for one thing
-    and answered with another; what no route names is not there for any user. `seal` is
-    that of the tokens in cookies.
+    It matches paths with the routes of the app itself, so that the checked and the served resource
+    cannot differ. Paths without a route do not exist for any user. `seal` decrypts the tokens in
+    cookies.
     """
 
     def __init__(
@@ -160,84 +165,90 @@ class Guard:
         app: Starlette,
         review: Review,
         seal: Seal | None = None,
-        unknown: UnknownTokens | None = None,
+        rejected_tokens: RejectedTokens | None = None,
     ) -> None:
         self._app = app
         self._review = review
         self._seal = Seal() if seal is None else seal
-        self._unknown = UnknownTokens() if unknown is None else unknown
-        self._signs_in = any(getattr(each, "path", "") == SIGN_IN for each in app.routes)
+        self._rejected = RejectedTokens() if rejected_tokens is None else rejected_tokens
+        self._signs_in = any(getattr(route, "path", "") == SIGN_IN for route in app.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope = {**scope, SEAL_IN_SCOPE: self._seal}
-        found = self._found(scope)
-        if found is not None and found[0] in _OPEN:
-            if found[0] == SIGN_IN and scope["method"] == "POST":
+        matched = self._match(scope)
+        if matched is not None and matched[0] in _OPEN:
+            if matched[0] == SIGN_IN and scope["method"] == "POST":
                 client = _client_of(scope)
-                if self._unknown.is_exceeded(client):
-                    await send_answer(_TOO_MANY, send, has_body=True)
+                if self._rejected.is_exceeded(client):
+                    await send_answer(_TOO_MANY_TOKENS, send, has_body=True)
                     return
                 send = self._counting(send, client)
             await self._app(scope, receive, send)
             return
-        refused = await run_in_threadpool(self._refusal, scope, found)
+        refused = await run_in_threadpool(self._refusal, scope, matched)
         if refused is None:
             await self._app(scope, receive, send)
         else:
             await send_answer(refused, send, has_body=scope["method"] != "HEAD")
 
     def _counting(self, send: Send, client: str) -> Send:
-        """Wrap `send` so that a refused token counts."""
+        """Wrap `send` to count rejected tokens."""
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 401:
-                self._unknown.note(client)
+                self._rejected.count(client)
             await send(message)
 
         return send_counted
 
-    def _found(self, scope: Scope) -> tuple[str, Mapping[str, str]] | None:
+    def _match(self, scope: Scope) -> tuple[str, Mapping[str, str]] | None:
         for route in self._app.routes:
             match, inner = route.matches(scope)
             if match is not Match.NONE and isinstance(route, Route):
                 return route.path, inner["path_params"]
         return None
 
-    def _refusal(self, scope: Scope, found: tuple[str, Mapping[str, str]] | None) -> Answer | None:
+    def _refusal(
+        self, scope: Scope, matched: tuple[str, Mapping[str, str]] | None
+    ) -> Answer | None:
         token = token_in(scope)
         path, query = str(scope["path"]), scope.get("query_string", b"")
-        has_page = self._signs_in and wants_page(scope)
+        has_page = self._signs_in and accepts_html(scope)
         if not token:
-            return see(way_in(scope)) if has_page else _WHO
-        if found is None:
-            return _NOWHERE
+            return redirect(sign_in_url(scope)) if has_page else _TOKEN_REQUIRED
+        if matched is None:
+            return _NOT_FOUND
         client = _client_of(scope)
-        if self._unknown.is_exceeded(client):
-            return _TOO_MANY
+        if self._rejected.is_exceeded(client):
+            return _TOO_MANY_TOKENS
         if len(token) > _MOST_CHARACTERS or not _TOKEN.fullmatch(token):
-            return see(way_in(scope), token="", scope=scope) if has_page else _STRANGER
+            return (
+                redirect(sign_in_url(scope), token="", scope=scope) if has_page else _TOKEN_REJECTED
+            )
         try:
-            access = self._review(token, asked_of(*found, path, query))
+            access = self._review(token, review_attributes(*matched, path, query))
         except KanisterError as error:
             _LOG.warning("A token cannot be checked: %s", error.message)
-            return message_page(503, _BUSY_MESSAGE, scope) if has_page else _BUSY
+            return message_page(503, _UNAVAILABLE_MESSAGE, scope) if has_page else _UNAVAILABLE
         if access is Access.UNKNOWN:
-            self._unknown.note(client)
-            # A token that is known no more is asked for anew.
-            return see(way_in(scope), token="", scope=scope) if has_page else _STRANGER
+            self._rejected.count(client)
+            # The token in the cookie has expired: let the user sign in again.
+            return (
+                redirect(sign_in_url(scope), token="", scope=scope) if has_page else _TOKEN_REJECTED
+            )
         if access is Access.FORBIDDEN:
             if has_page:
-                wanted = f"see {path}" if scope["method"] == "GET" else "do this"
-                return message_page(403, f"You may not {wanted} with this token", scope)
+                action = f"see {path}" if scope["method"] == "GET" else "do this"
+                return message_page(403, f"This token does not allow you to {action}", scope)
             return problem_answer(403, "Forbidden", f"You may not get {path}")
         return None
 
 
-class OwnHosts:
-    """Filter of requests that name this machine, where nobody else can reach it.
+class LocalHostsOnly:
+    """Middleware for endpoints on loopback that refuses requests for other hosts.
 
-    A page from elsewhere can point a name of its own at the loopback address and have a
-    browser ask; the browser then names that host.
+    Protects against DNS rebinding: a foreign page can resolve its own name to the loopback
+    address, but the browser then sends this name as Host.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,4 +1,4 @@
-"""Metrics of the endpoint: requests, functions and the release, as a scrape finds them."""
+"""Metrics of the endpoint: requests, functions and the release."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5
 
 
 class Metrics:
-    """Metrics by route, never by address: addresses have no end.
+    """Metrics by route instead of path, because the number of paths is unlimited.
 
-    A process that embeds the endpoint adds collectors of its own to `registry`.
+    A process that embeds the endpoint adds its own collectors to `registry`.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -33,23 +33,23 @@ class Metrics:
             registry=self.registry,
         )
         self._functions = Gauge(
-            "kanister_py_functions", "Functions that are registered", registry=self.registry
+            "kanister_py_functions", "Registered functions", registry=self.registry
         )
         self._versions = Gauge(
             "kanister_py_function_versions",
-            "Versions of functions, by what the installed release makes of them",
+            "Versions of functions, by their status in the installed release",
             ("status",),
             registry=self.registry,
         )
         self._release = Gauge(
-            "kanister_py_build_info", "The release that runs", ("release",), registry=self.registry
+            "kanister_py_build_info", "The running release", ("release",), registry=self.registry
         )
         ProcessCollector(registry=self.registry)
-        # Finding a series by its labels takes longer than counting it.
-        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        # Looking up a series by its labels takes longer than incrementing it.
+        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def record_functions(self, count: int, versions: Mapping[str, int], release: str) -> None:
-        """Say what is registered; a status that nothing has is zero, not absent."""
+        """Set the numbers of functions and versions. Pass zero for a status without versions."""
         self._functions.set(count)
         for status, number in versions.items():
             self._versions.labels(status).set(number)
@@ -57,19 +57,19 @@ class Metrics:
 
     def record_request(self, route: str, method: str, status: int, seconds: float) -> None:
         key = (route, method, status)
-        known = self._known.get(key)
-        if known is None:
+        series = self._series.get(key)
+        if series is None:
             shown = method if method in _METHODS else "other"
-            known = (
+            series = (
                 self._requests.labels(route, shown, str(status)),
                 self._seconds.labels(route),
             )
             if shown == method:
-                self._known[key] = known
-        known[0].inc()
-        known[1].observe(seconds)
+                self._series[key] = series
+        series[0].inc()
+        series[1].observe(seconds)
 
     def exposition(self, accept: str) -> tuple[str, bytes]:
-        """Write everything down, in the format that a scraper asks for, and name that format."""
+        """Return the media type that the scraper accepts, and all metrics in it."""
         encode, media_type = choose_encoder(accept)
         return media_type, encode(self.registry)

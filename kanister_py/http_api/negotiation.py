@@ -1,4 +1,4 @@
-"""Content negotiation: the form that a client wants, and whether it has that one already."""
+"""Content negotiation: the media type of a response, and conditional requests."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import lru_cache
 JSON = "application/json"
 YAML = "application/yaml"
 
-# Names that YAML had before it was registered: answers carry the registered one.
+# Names of YAML before application/yaml was registered. Responses use the registered name.
 _YAML_NAMES = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
 
 _QUALITY = re.compile(r"(0(\.\d{0,3})?|1(\.0{0,3})?)\Z", re.ASCII)
-_MOST_REMEMBERED = 1024
+_LONGEST_CACHED = 1024
 
 SUFFIXES = {".json": JSON, ".yaml": YAML}
 
 
-class Wishes:
-    """Headers of a request that choose the form of its answer, and its query."""
+class RequestOptions:
+    """Headers of a request for content negotiation, and its query."""
 
     __slots__ = ("accept", "if_none_match", "query", "size")
 
@@ -28,7 +28,7 @@ class Wishes:
         size = 0
         for name, value in headers:
             size += len(name) + len(value)
-            # A header that comes twice means the same as its values in one list.
+            # A repeated header is equal to one header with all values as a list.
             if name == b"accept":
                 accept = value if accept is None else accept + b"," + value
             elif name == b"if-none-match":
@@ -40,24 +40,24 @@ class Wishes:
 
 
 def choose_media_type(accept: bytes | None) -> str | None:
-    """Say which of JSON and YAML an `Accept` asks for; JSON if it is all the same, or neither.
+    """Return JSON or YAML for an `Accept` header, or None if it accepts neither.
 
-    The most specific range decides about each. What cannot be read asks for nothing.
+    JSON wins ties. The most specific range decides for each type; invalid ranges are ignored.
     """
     if accept is None or not accept.strip():
         return JSON
-    if len(accept) > _MOST_REMEMBERED:
-        return _chosen(accept)
-    return _remembered(accept)
+    if len(accept) > _LONGEST_CACHED:
+        return _choose(accept)
+    return _choose_cached(accept)
 
 
 @lru_cache(maxsize=256)
-def _remembered(accept: bytes) -> str | None:
-    return _chosen(accept)
+def _choose_cached(accept: bytes) -> str | None:
+    return _choose(accept)
 
 
-def _chosen(accept: bytes) -> str | None:
-    # Specificity first, then quality: one pair for each form, the best that was found.
+def _choose(accept: bytes) -> str | None:
+    # Best (specificity, quality) of each media type.
     json, yaml = (0, 0.0), (0, 0.0)
     for part in accept.decode("latin-1").lower().split(","):
         name, quality = _range_of(part)
@@ -68,7 +68,7 @@ def _chosen(accept: bytes) -> str | None:
         elif name == "application/*":
             json, yaml = max(json, (2, quality)), max(yaml, (2, quality))
         elif name == "text/*":
-            # Those who ask for any text can read YAML, which is called so besides.
+            # text/* includes text/yaml, a former name of YAML.
             yaml = max(yaml, (1, quality))
         elif name == JSON:
             json = max(json, (3, quality))
@@ -80,7 +80,7 @@ def _chosen(accept: bytes) -> str | None:
 
 
 def _range_of(part: str) -> tuple[str, float | None]:
-    name, *parameters = (each.strip() for each in part.split(";"))
+    name, *parameters = (piece.strip() for piece in part.split(";"))
     for parameter in parameters:
         key, _, value = parameter.partition("=")
         if key.strip() == "q":
@@ -90,7 +90,7 @@ def _range_of(part: str) -> tuple[str, float | None]:
 
 
 def split_suffix(text: str) -> tuple[str, str | None]:
-    """Part a name from `.json` or `.yaml`, and say which form that asks for."""
+    """Split `.json` or `.yaml` from a name. Returns the name and the media type, if any."""
     for suffix, media_type in SUFFIXES.items():
         if text.endswith(suffix):
             return text[: -len(suffix)], media_type
@@ -101,9 +101,9 @@ _TAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
 
 def is_unchanged(if_none_match: bytes, etag: bytes) -> bool:
-    """Say whether a client already has the form with this ETag.
+    """Check whether `If-None-Match` contains this ETag.
 
-    Tags are compared weakly, as `If-None-Match` wants it: `W/"a"` is `"a"`.
+    Tags are compared weakly, as RFC 9110 requires: `W/"a"` equals `"a"`.
     """
     if if_none_match == etag:
         return True

@@ -1,4 +1,4 @@
-"""Description of the endpoint for machines, in OpenAPI 3.1: `openapi.yaml`, with what is there."""
+"""OpenAPI 3.1 description of the endpoint: `openapi.yaml`, completed from the registry."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def describe_api(
     *,
     has_lines: bool = False,
 ) -> dict[str, Any]:
-    """Describe every address, with examples of what is really there."""
+    """Build the description of all routes, with registered functions as examples."""
     text = files(__package__).joinpath("openapi.yaml").read_text(encoding="utf-8")
     document: dict[str, Any] = parse_document(text, "openapi.yaml").value
     document["info"]["version"] = publication.release.bare
     paths, schemas = document["paths"], document["components"]["schemas"]
     if not has_lines:
         del paths[PATH]
-    one, version = (paths[f"/v1/functions/{{name}}{more}"] for more in ("", _VERSION))
-    _add_examples(one, publication.registry.names)
-    # One pair as the example of both: a name and a version that really are together.
-    _add_examples(version, *([each] for each in next(iter(references), ())))
+    function, version = (paths[f"/v1/functions/{{name}}{more}"] for more in ("", _VERSION))
+    _add_examples(function, publication.registry.names)
+    # The example of both parameters is one existing pair of name and version.
+    _add_examples(version, *([reference] for reference in next(iter(references), ())))
     for path in paths.values():
         path["head"] = _head_of(path["get"])
     statuses = [*map(str, Support)]
@@ -48,14 +48,14 @@ _VERSION = "/versions/{version}"
 
 
 def _add_examples(path: dict[str, Any], *examples: Iterable[str]) -> None:
-    """Give the first parameters of a path one example or more each."""
+    """Add examples to the first parameters of a path."""
     for parameter, texts in zip(path["get"]["parameters"], examples, strict=False):
-        if shown := {each: {"value": each} for each in texts}:
+        if shown := {text: {"value": text} for text in texts}:
             parameter["examples"] = shown
 
 
 def _head_of(operation: dict[str, Any]) -> dict[str, Any]:
-    """Describe HEAD beside a GET: the headers alone."""
+    """Derive the description of HEAD from that of GET."""
     responses = {
         status: {key: value for key, value in response.items() if key != "content"}
         for status, response in operation["responses"].items()
@@ -63,6 +63,6 @@ def _head_of(operation: dict[str, Any]) -> dict[str, Any]:
     return {
         **operation,
         "operationId": f"{operation['operationId']}Head",
-        "summary": f"{operation['summary']}: the headers alone",
+        "summary": f"{operation['summary']}: headers only",
         "responses": responses,
     }

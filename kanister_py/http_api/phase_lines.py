@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from kanister_py.http_api.answers import Answer, json_answer
-from kanister_py.http_api.negotiation import Wishes
+from kanister_py.http_api.negotiation import RequestOptions
 
 if TYPE_CHECKING:
-    from kanister_py.http_api.app import Ask
+    from kanister_py.http_api.app import Responder
 
 PATH: Final = "/v1/namespaces/{namespace}/actionsets/{name}/lines"
 _MOST_DIGITS: Final = 11
 
 LinesOf = Callable[[str, str, int], Sequence[Mapping[str, Any]]]
-"""Gives the lines of the ActionSet of a namespace and name, from behind a number on."""
+"""Returns the lines of an ActionSet, by namespace, name and the number of the last known line."""
 
 
-def number_in(text: str) -> int:
-    """Give the number of a line that a client has; what is none asks for all."""
+def line_number(text: str) -> int:
+    """Parse the number of the last line that a client has. Invalid numbers count as 0."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
     return int(text) if is_number else 0
 
 
-def lines_route(lines: LinesOf) -> Ask:
-    """Answer with the lines that are still kept, from behind `after` on.
+def lines_route(lines: LinesOf) -> Responder:
+    """Build the route that returns the stored lines after `after`.
 
-    No lines are no error: whether there is such an ActionSet, the cluster says.
+    An unknown ActionSet has no lines; that is not an error.
     """
 
-    def give(parts: Mapping[str, str], wishes: Wishes) -> Answer:
-        wanted = parse_qs(wishes.query.decode("latin-1")).get("after", ["0"])[-1]
-        found = lines(parts["namespace"], parts["name"], number_in(wanted))
-        return json_answer(200, {"lines": list(found)}, {"cache-control": "no-store"})
+    def respond(parts: Mapping[str, str], options: RequestOptions) -> Answer:
+        number = parse_qs(options.query.decode("latin-1")).get("after", ["0"])[-1]
+        printed = lines(parts["namespace"], parts["name"], line_number(number))
+        return json_answer(200, {"lines": list(printed)}, {"cache-control": "no-store"})
 
-    return give
+    return respond

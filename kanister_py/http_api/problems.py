@@ -1,4 +1,4 @@
-"""Problems over HTTP, as RFC 9457 has them."""
+"""Problem details of HTTP responses (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kanister_py.http_api.answers import Answer, answer_of, json_bytes
 PROBLEM = "application/problem+json"
 _TYPES = "https://kanister-py.io/problems/"
 
-# The one table of what an error means in HTTP. Whatever is not in it is our fault.
+# HTTP status of each error. Other errors are defects of the server.
 STATUSES: Mapping[type[KanisterError], HTTPStatus] = {
     InvalidVersion: HTTPStatus.BAD_REQUEST,
     FunctionNotRegistered: HTTPStatus.NOT_FOUND,
@@ -34,7 +34,7 @@ def problem_answer(
     facts: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Say what is wrong, with its reason for machines and its facts as fields."""
+    """Build a response with a problem, its reason and additional fields."""
     document = {
         "type": _TYPES + reason,
         "title": HTTPStatus(status).phrase,
@@ -51,6 +51,6 @@ def problem_of(
     facts: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Say in HTTP what an error says."""
+    """Build the response for an error."""
     status = STATUSES.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR)
     return problem_answer(status, error.reason, error.message, facts, headers)

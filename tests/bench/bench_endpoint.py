@@ -49,9 +49,9 @@ def _bare() -> Any:
     from starlette.routing import Route
 
     from kanister_py.http_api.discovery import Discovery
-    from kanister_py.http_api.negotiation import Wishes
+    from kanister_py.http_api.negotiation import RequestOptions
 
-    body = Discovery(_publication()).function("Function7", Wishes(())).body
+    body = Discovery(_publication()).function("Function7", RequestOptions(())).body
 
     async def same(_request: Request) -> Response:
         return Response(body, media_type="application/json")

@@ -61,7 +61,7 @@ def test_a_server_answers_until_it_is_told_to_stop(
             assert found.headers["Sunset"] == "Fri, 15 Jan 2027 00:00:00 GMT"
             assert json.load(found)["status"] == "deprecated"
         with urlopen(url, timeout=PATIENCE_SECONDS) as found:
-            assert b"What ends when" in found.read()
+            assert b"Timeline" in found.read()
         process.send_signal(stop)
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (0, "")

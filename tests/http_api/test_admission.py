@@ -12,7 +12,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.http_api.admission import BOUNDS, MOST_BYTES, Judge, admission_app
+from kanister_py.http_api.admission import BOUNDS, MOST_BYTES, Validator, admission_app
 from kanister_py.wiring import read_functions
 from tests.core.schedules.schedules import schedule
 
@@ -32,7 +32,7 @@ class Client:
         cluster, context = MemoryCluster(clock=SystemClock()), Context(read_functions().registry)
         # Longer than usual: the machine of the tests may be busy.
         bounds = BOUNDS._replace(wall_seconds=60)
-        self._app = admission_app(Judge(cluster, context, lambda: CONTROLLER, bounds=bounds))
+        self._app = admission_app(Validator(cluster, context, lambda: CONTROLLER, bounds=bounds))
 
     def post(self, path: str, body: bytes) -> httpx.Response:
         async def send() -> httpx.Response:

@@ -13,7 +13,7 @@ from kanister_py.core.actionsets.uses import Count, Uses
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.app import build_app
-from kanister_py.http_api.guard import Guard, OwnHosts, asked_of
+from kanister_py.http_api.guard import Guard, LocalHostsOnly, review_attributes
 from kanister_py.http_api.phase_lines import PATH
 from tests.http_api.conftest import CountRows, published, registered
 
@@ -61,7 +61,7 @@ def test_who_may_see_what(path: str, token: str, status: int) -> None:
 
 
 def test_the_lines_of_an_actionset_take_the_right_to_read_it() -> None:
-    found = asked_of(PATH, {"namespace": "shop", "name": "one"}, "/whatever")
+    found = review_attributes(PATH, {"namespace": "shop", "name": "one"}, "/whatever")
     assert found == {
         "resourceAttributes": {
             "group": "cr.kanister.io",
@@ -71,7 +71,7 @@ def test_the_lines_of_an_actionset_take_the_right_to_read_it() -> None:
             "name": "one",
         }
     }
-    assert asked_of("/v1/functions", {}, "/v1/functions") == {
+    assert review_attributes("/v1/functions", {}, "/v1/functions") == {
         "nonResourceAttributes": {"path": "/v1/functions", "verb": "get"}
     }
 
@@ -121,7 +121,7 @@ def test_nobody_reads_lines_by_another_spelling_of_their_path(path: str) -> None
     ],
 )
 def test_a_page_from_elsewhere_cannot_ask_this_machine(host: str, status: int) -> None:
-    app = OwnHosts(build_app(PUBLICATION))
+    app = LocalHostsOnly(build_app(PUBLICATION))
     assert get(app, "/v1/functions", Host=host).status_code == status
 
 

@@ -26,10 +26,10 @@ from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.review_access import Access
-from kanister_py.http_api.guard import Guard, OwnHosts
+from kanister_py.http_api.guard import Guard, LocalHostsOnly
 from kanister_py.http_api.live import session
-from kanister_py.http_api.live.routes import Ask, Pages
-from kanister_py.http_api.live.stream import Happening
+from kanister_py.http_api.live.routes import PageRequest, Pages
+from kanister_py.http_api.live.stream import ChangeSignal
 from tests.http_api.runs_of import (
     BEGAN,
     HOSTILE,
@@ -198,7 +198,7 @@ def test_runs_are_followed_from_the_first_look_on() -> None:
 
 
 def test_what_is_made_while_runs_change_is_not_kept_for_what_they_are_then(runs: RunsOf) -> None:
-    ask = Ask({"headers": []}, {}, {}, {})
+    ask = PageRequest({"headers": []}, {}, {}, {})
     versions = [runs.overview.runs().version]
 
     def now() -> datetime:
@@ -211,7 +211,7 @@ def test_what_is_made_while_runs_change_is_not_kept_for_what_they_are_then(runs:
 
     pages = Pages(runs.overview, now, None)
     assert b"newest" not in pages.runs_now(ask).body
-    assert b"newest" in pages.runs_now(Ask({"headers": []}, {}, {}, {})).body
+    assert b"newest" in pages.runs_now(PageRequest({"headers": []}, {}, {}, {})).body
 
 
 def test_who_sees_one_namespace_is_not_told_how_much_runs_in_others(shown: RunsOf) -> None:
@@ -252,7 +252,7 @@ def test_one_run_is_told_whole(shown: RunsOf) -> None:
 def test_a_run_that_is_not_there_is_said(shown: RunsOf) -> None:
     answer = send(shown.app(), "GET", "/runs/shop/nothing")
     assert answer.status_code == 404
-    assert "There is no ActionSet nothing in namespace shop" in answer.text
+    assert "ActionSet nothing does not exist in namespace shop" in answer.text
 
 
 # Who may see what
@@ -304,7 +304,7 @@ def test_a_person_without_a_token_is_led_to_where_one_signs_in_and_back(shown: R
 def test_a_person_is_told_in_a_page_that_nobody_can_say_who_they_are(shown: RunsOf) -> None:
     answer = send(guarded(shown), "GET", "/runs", headers=signed_in("away"))
     assert answer.headers["content-type"].startswith("text/html")
-    assert "cannot say who you are at the moment" in answer.text
+    assert "cannot authenticate users at the moment" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_what_may_not_be_done_is_not_done(
 
 
 def test_where_nobody_signs_in_a_form_of_another_page_does_nothing_either(runs: RunsOf) -> None:
-    app = OwnHosts(runs.app())
+    app = LocalHostsOnly(runs.app())
     headers = {"host": "localhost"}
     refused = send(app, "POST", "/runs/shop/under-way/cancel", headers=headers)
     assert refused.status_code == 403
@@ -560,7 +560,7 @@ def test_runs_go_on_where_a_server_ended_with_a_browser_still_watching() -> None
             return lambda: None
 
     async def watch(overview: Any) -> None:
-        Happening(overview).__enter__()  # nobody leaves it
+        ChangeSignal(overview).__enter__()  # nobody leaves it
 
     overview = Listened()
     asyncio.run(watch(overview))
@@ -574,11 +574,11 @@ def test_who_watches_one_namespace_is_told_when_something_changes_there_alone() 
             return lambda: None
 
     async def go(overview: Any) -> None:
-        with Happening(overview, "shop") as happening:
+        with ChangeSignal(overview, "shop") as changes:
             overview.call("other", "held")
-            assert not await happening.next(0.01)
+            assert not await changes.next(0.01)
             overview.call("shop", "done")
-            assert await happening.next(PATIENCE_SECONDS)
+            assert await changes.next(PATIENCE_SECONDS)
 
     asyncio.run(go(FakeOverview()))
 

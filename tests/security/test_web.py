@@ -17,7 +17,7 @@ from kanister_py.core.kube.resources import SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.review_access import Access
 from kanister_py.executor.session_key import SESSION_SECRET, keep_session_key
-from kanister_py.http_api.guard import Guard, UnknownTokens
+from kanister_py.http_api.guard import Guard, RejectedTokens
 from kanister_py.http_api.live.session import COOKIE, Seal
 
 
@@ -50,7 +50,7 @@ def app_of(reviews: Reviews, seal: Seal | None = None, clock: Any = lambda: 0.0)
         return PlainTextResponse("fine")
 
     app = Starlette(routes=[Route("/v1/functions", answer)])
-    return Guard(app, reviews.review, seal, UnknownTokens(clock))
+    return Guard(app, reviews.review, seal, RejectedTokens(clock))
 
 
 def test_a_cookie_holds_no_token_that_anybody_else_could_use() -> None:

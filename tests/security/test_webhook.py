@@ -12,7 +12,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
-from kanister_py.http_api.admission import BOUNDS, Judge
+from kanister_py.http_api.admission import BOUNDS, Validator
 from kanister_py.limited_calls import Bounds, CallStopped
 from kanister_py.wiring import read_functions
 
@@ -20,10 +20,10 @@ from kanister_py.wiring import read_functions
 _PATIENT = BOUNDS._replace(wall_seconds=60)
 
 
-def judge_of(bounds: Bounds) -> Judge:
+def judge_of(bounds: Bounds) -> Validator:
     context = Context(read_functions().registry, load=load_function)
     cluster = MemoryCluster(clock=SystemClock())
-    return Judge(cluster, context, lambda: "controller", bounds=bounds)
+    return Validator(cluster, context, lambda: "controller", bounds=bounds)
 
 
 def review_of(*texts: str, phases: int = 1) -> bytes:
@@ -49,27 +49,27 @@ def review_of(*texts: str, phases: int = 1) -> bytes:
     ],
 )
 def test_a_review_of_1_mb_is_judged_in_time(review: bytes) -> None:
-    answer = judge_of(_PATIENT).judge(review)
+    answer = judge_of(_PATIENT).validate(review)
     assert answer is not None
     assert answer["response"]["uid"] == "1"
 
 
 def test_a_review_that_takes_too_long_is_given_up() -> None:
-    judge = judge_of(_PATIENT._replace(cpu_seconds=1))
+    validator = judge_of(_PATIENT._replace(cpu_seconds=1))
     with pytest.raises(CallStopped) as stopped:
-        judge.judge(review_of("{% if a %}{{ b | upper }}{% endif %}\n" * 25_000))
+        validator.validate(review_of("{% if a %}{{ b | upper }}{% endif %}\n" * 25_000))
     assert stopped.value.limit == "time"
-    assert judge.judge(review_of("echo")) is not None
+    assert validator.validate(review_of("echo")) is not None
 
 
 def test_reviews_beyond_those_that_may_wait_are_refused_at_once() -> None:
-    judge = judge_of(_PATIENT._replace(waiting=0))
+    validator = judge_of(_PATIENT._replace(waiting=0))
     begun, refused = Barrier(3), []
 
     def ask() -> None:
         begun.wait()
         try:
-            judge.judge(review_of("{{ .Options.x }} is a line of a script\n" * 25_000))
+            validator.validate(review_of("{{ .Options.x }} is a line of a script\n" * 25_000))
         except CallStopped as stopped:
             refused.append(stopped.limit)
 

@@ -7,7 +7,7 @@
   const now = document.getElementById("now");
   const log = document.getElementById("log");
 
-  // The part of the page that changes is written by the server, and put in its place.
+  // The server renders the part of the page that changes.
   let isAsking = false;
   let isWanted = false;
   async function refresh() {
@@ -21,7 +21,7 @@
       const answer = await fetch(now.dataset.from, { credentials: "same-origin", redirect: "error" });
       if (answer.ok) put(await answer.text());
     } catch {
-      // The next change, or the next look, tries again.
+      // The next change or poll retries.
     }
     setTimeout(() => {
       isAsking = false;
@@ -34,7 +34,7 @@
     const label = now.contains(active) ? active.getAttribute("aria-label") || active.textContent : null;
     now.innerHTML = text;
     if (label === null) return;
-    // Whoever uses the keyboard stays where they are.
+    // Keep the keyboard focus.
     const same = [...now.querySelectorAll("a, button, [tabindex]")].find(
       (each) => (each.getAttribute("aria-label") || each.textContent) === label,
     );
@@ -44,7 +44,7 @@
   function listen(address) {
     const source = new EventSource(address);
     source.addEventListener("change", refresh);
-    // Where nothing more comes, a token may be over: the page says so, or where to sign in.
+    // If the stream has ended, the token may have expired: the reloaded page shows the sign-in.
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), PATIENCE);
     });

@@ -68,7 +68,7 @@ OPEN: Final = (session.SIGN_IN, SIGN_OUT, *ASSETS)
 
 _HTML: Final = "text/html; charset=utf-8"
 _LAST_LINES: Final = 500
-_MOST_KEPT: Final = 100
+_MOST_CACHED: Final = 100
 _LONGEST_FORM: Final = 16_384
 
 _STATUSES: Final = ((NotFound, 404), (Forbidden, 403), (TransientError, 503), (UsageError, 409))
@@ -76,8 +76,8 @@ _STATUSES: Final = ((NotFound, 404), (Forbidden, 403), (TransientError, 503), (U
 Review = Callable[[str, Mapping[str, object]], Access]
 
 
-class Ask(NamedTuple):
-    """One request, as far as a page needs it."""
+class PageRequest(NamedTuple):
+    """Parts of a request that pages use."""
 
     scope: Scope
     parts: Mapping[str, str]
@@ -86,7 +86,7 @@ class Ask(NamedTuple):
 
 
 class Pages:
-    """The pages over what is seen of runs. Without `review` nobody has to sign in."""
+    """Pages of runs and Schedules. Without `review`, users need not sign in."""
 
     def __init__(
         self,
@@ -98,49 +98,49 @@ class Pages:
         self._now = now
         self._review = review
         self._lock = Lock()
-        self._kept_of = -1
-        self._kept: dict[tuple[tuple[str, str], ...], Representation] = {}
+        self._cached_version = -1
+        self._cached: dict[tuple[tuple[str, str], ...], Representation] = {}
 
     # The list
 
-    def runs(self, ask: Ask) -> Answer:
-        seen = self._overview.runs()
-        listed = runs_content(seen, ask.query, self._now())
-        choices = choices_of(seen, ask.query.get("namespace", ""))
-        return html("runs.html.j2", {**listed, "choices": choices}, ask.scope)
+    def runs(self, request: PageRequest) -> Answer:
+        runs = self._overview.runs()
+        listed = runs_content(runs, request.query, self._now())
+        choices = choices_of(runs, request.query.get("namespace", ""))
+        return html("runs.html.j2", {**listed, "choices": choices}, request.scope)
 
-    def runs_now(self, ask: Ask) -> Answer:
-        seen = self._overview.runs()
-        asked = (*sorted(ask.query.items()), ("", seen.trouble))
+    def runs_now(self, request: PageRequest) -> Answer:
+        runs = self._overview.runs()
+        cache_key = (*sorted(request.query.items()), ("", runs.trouble))
         with self._lock:
-            if self._kept_of != seen.version or len(self._kept) >= _MOST_KEPT:
-                self._kept_of, self._kept = seen.version, {}
-            kept = self._kept.get(asked)
-        if kept is None:
-            # The same for all who ask for the same, as long as nothing changes.
-            body = page("rows.html.j2", **runs_content(seen, ask.query, self._now()))
-            kept = Representation(_HTML, body, {"cache-control": "private, no-cache"})
+            if self._cached_version != runs.version or len(self._cached) >= _MOST_CACHED:
+                self._cached_version, self._cached = runs.version, {}
+            cached = self._cached.get(cache_key)
+        if cached is None:
+            # Cached for all users with the same filters until a run changes.
+            body = page("rows.html.j2", **runs_content(runs, request.query, self._now()))
+            cached = Representation(_HTML, body, {"cache-control": "private, no-cache"})
             with self._lock:
-                if self._kept_of == seen.version:
-                    self._kept[asked] = kept
-        return kept.answer(session.header_of(ask.scope, b"if-none-match").encode() or None)
+                if self._cached_version == runs.version:
+                    self._cached[cache_key] = cached
+        return cached.answer(session.header_of(request.scope, b"if-none-match").encode() or None)
 
     # One run
 
-    def run(self, ask: Ask) -> Answer:
-        return self._shown(ask, "run.html.j2")
+    def run(self, request: PageRequest) -> Answer:
+        return self._run_page(request, "run.html.j2")
 
-    def run_now(self, ask: Ask) -> Answer:
-        return self._shown(ask, "run_now.html.j2")
+    def run_now(self, request: PageRequest) -> Answer:
+        return self._run_page(request, "run_now.html.j2")
 
-    def _shown(self, ask: Ask, template: str) -> Answer:
-        namespace, name = ask.parts["namespace"], ask.parts["name"]
-        found = self._overview.read(namespace, name)
-        if found is None:
-            why = f"There is no ActionSet {name} in namespace {namespace}"
-            return message_page(404, why, ask.scope)
+    def _run_page(self, request: PageRequest, template: str) -> Answer:
+        namespace, name = request.parts["namespace"], request.parts["name"]
+        actionset = self._overview.read(namespace, name)
+        if actionset is None:
+            why = f"ActionSet {name} does not exist in namespace {namespace}"
+            return message_page(404, why, request.scope)
         now = self._now()
-        content = run_content(timeline_of(found, now), now, session.form_key(ask.scope))
+        content = run_content(timeline_of(actionset, now), now, session.form_key(request.scope))
         if template == "run.html.j2":
             lines: Sequence[Mapping[str, object]] = ()
             content["trouble"] = ""
@@ -150,87 +150,89 @@ class Pages:
                 content["trouble"] = error.message
             content["lines"] = lines[-_LAST_LINES:]
             content["left_out"] = max(0, len(lines) - _LAST_LINES)
-        return html(template, content, ask.scope)
+        return html(template, content, request.scope)
 
-    def act(self, verb: str) -> Callable[[Ask], Answer]:
-        """Make the answer to a form that asks for something to be done."""
+    def act(self, verb: str) -> Callable[[PageRequest], Answer]:
+        """Return the response to a form that starts an operation."""
 
-        def answer(ask: Ask) -> Answer:
-            if not session.is_our_form(ask.scope, ask.form):
+        def answer(request: PageRequest) -> Answer:
+            if not session.is_own_form(request.scope, request.form):
                 return message_page(
-                    403, "This form is not of this page: load the page again", ask.scope
+                    403, "This form was not sent from this page: reload the page", request.scope
                 )
-            namespace, name = ask.parts["namespace"], ask.parts["name"]
+            namespace, name = request.parts["namespace"], request.parts["name"]
             try:
                 run = self._overview.ask(verb, namespace, name)
             except Conflict:
-                return message_page(409, f"{name} has just changed: look at it again", ask.scope)
-            _LOG.info("%s of %s/%s was asked for on the page", verb, namespace, name)
-            return see(f"/runs/{namespace}/{run}" if run else f"/schedules/{namespace}/{name}")
+                return message_page(409, f"{name} has just changed: reload the page", request.scope)
+            _LOG.info("%s of %s/%s was requested on the page", verb, namespace, name)
+            return redirect(f"/runs/{namespace}/{run}" if run else f"/schedules/{namespace}/{name}")
 
         return answer
 
     # Schedules
 
-    def schedules(self, ask: Ask) -> Answer:
-        namespace = ask.query.get("namespace", "")
+    def schedules(self, request: PageRequest) -> Answer:
+        namespace = request.query.get("namespace", "")
         content = schedules_content(self._overview.schedules(namespace), self._now())
-        return html("schedules.html.j2", {**content, "namespace": namespace}, ask.scope)
+        return html("schedules.html.j2", {**content, "namespace": namespace}, request.scope)
 
-    def schedule(self, ask: Ask) -> Answer:
-        namespace, name = ask.parts["namespace"], ask.parts["name"]
-        found = self._overview.schedule(namespace, name)
-        if found is None:
-            why = f"There is no Schedule {name} in namespace {namespace}"
-            return message_page(404, why, ask.scope)
-        content = schedule_content(found, self._overview.runs(), self._now())
-        key = session.form_key(ask.scope)
-        return html("schedule.html.j2", {**content, "form_key": key}, ask.scope)
+    def schedule(self, request: PageRequest) -> Answer:
+        namespace, name = request.parts["namespace"], request.parts["name"]
+        schedule = self._overview.schedule(namespace, name)
+        if schedule is None:
+            why = f"Schedule {name} does not exist in namespace {namespace}"
+            return message_page(404, why, request.scope)
+        content = schedule_content(schedule, self._overview.runs(), self._now())
+        key = session.form_key(request.scope)
+        return html("schedule.html.j2", {**content, "form_key": key}, request.scope)
 
     # Signing in
 
-    def sign_in(self, ask: Ask) -> Answer:
-        return self._way_in(ask, 200, "")
+    def sign_in(self, request: PageRequest) -> Answer:
+        return self._sign_in_page(request, 200, "")
 
-    def take_token(self, ask: Ask) -> Answer:
-        token = "".join(ask.form.get("token", "").split())
-        if session.header_of(ask.scope, b"sec-fetch-site") not in ("", "same-origin"):
-            return self._way_in(ask, 403, "This form was sent from another page")
+    def submit_token(self, request: PageRequest) -> Answer:
+        token = "".join(request.form.get("token", "").split())
+        if session.header_of(request.scope, b"sec-fetch-site") not in ("", "same-origin"):
+            return self._sign_in_page(request, 403, "This form was sent from another page")
         is_text = token.isascii() and token.isprintable()
-        if not token or not is_text or any(each in token for each in ';,"\\'):
-            return self._way_in(ask, 400, "This is no token")
-        # Any right is asked for: the answer says whether the cluster knows the token at all.
+        if not token or not is_text or any(character in token for character in ';,"\\'):
+            return self._sign_in_page(request, 400, "This is not a token")
+        # Only authentication matters here, so the permission in the request is arbitrary.
         if self._review is not None:
-            asked = {"nonResourceAttributes": {"path": session.HOME, "verb": "get"}}
-            if self._review(token, asked) is Access.UNKNOWN:
-                return self._way_in(ask, 401, "The cluster does not know this token")
-        return see(session.way_back(ask.query.get("next", "")), token=token, scope=ask.scope)
+            attributes = {"nonResourceAttributes": {"path": session.HOME, "verb": "get"}}
+            if self._review(token, attributes) is Access.UNKNOWN:
+                return self._sign_in_page(request, 401, "The cluster does not accept this token")
+        return redirect(
+            session.return_url(request.query.get("next", "")), token=token, scope=request.scope
+        )
 
-    def sign_out(self, ask: Ask) -> Answer:
-        return see(session.SIGN_IN, token="", scope=ask.scope)
+    def sign_out(self, request: PageRequest) -> Answer:
+        return redirect(session.SIGN_IN, token="", scope=request.scope)
 
-    def _way_in(self, ask: Ask, status: int, trouble: str) -> Answer:
-        content = {"trouble": trouble, "wanted": session.way_back(ask.query.get("next", ""))}
-        return html("signin.html.j2", content, ask.scope, status)
+    def _sign_in_page(self, request: PageRequest, status: int, trouble: str) -> Answer:
+        content = {"trouble": trouble, "wanted": session.return_url(request.query.get("next", ""))}
+        return html("signin.html.j2", content, request.scope, status)
 
-    def failed(self, ask: Ask, error: KanisterError) -> Answer:
+    def failed(self, request: PageRequest, error: KanisterError) -> Answer:
         status = next((code for kind, code in _STATUSES if isinstance(error, kind)), 500)
-        return message_page(status, error.message, ask.scope)
+        return message_page(status, error.message, request.scope)
 
 
 def html(template: str, content: Mapping[str, object], scope: Scope, status: int = 200) -> Answer:
-    """Answer with a page."""
+    """Build a response with a page."""
     body = page(template, **content, is_signed_in=bool(session.cookie_in(scope)))
     return answer_of(status, _HTML, body, {**page_headers(), "cache-control": "no-store"})
 
 
 def message_page(status: int, message: str, scope: Scope) -> Answer:
-    """Answer a person with a message about what is wrong."""
+    """Build a page with an error message."""
     return html("message.html.j2", {"message": message, "status": status}, scope, status)
 
 
-def see(address: str, *, token: str | None = None, scope: Scope | None = None) -> Answer:
-    """Send a browser elsewhere, and have it keep a token or forget it."""
+def redirect(address: str, *, token: str | None = None, scope: Scope | None = None) -> Answer:
+    """Redirect a browser. `token` sets its cookie, and an empty one deletes it."""
     headers = {"location": address, "content-length": "0", "cache-control": "no-store"}
     if token is not None and scope is not None:
         headers["set-cookie"] = session.cookie_of(token, scope)
@@ -238,10 +240,10 @@ def see(address: str, *, token: str | None = None, scope: Scope | None = None) -
 
 
 class PageRoute:
-    """Route of a page: reads the request, answers it on a thread, and counts it."""
+    """Route of a page: reads the request, responds in a thread, and counts it."""
 
     def __init__(
-        self, route: str, answer: Callable[[Ask], Answer], pages: Pages, metrics: Metrics
+        self, route: str, answer: Callable[[PageRequest], Answer], pages: Pages, metrics: Metrics
     ) -> None:
         self._route = route
         self._answer = answer
@@ -252,17 +254,17 @@ class PageRoute:
         started = perf_counter()
         form = await _form_in(receive) if scope["method"] == "POST" else {}
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        ask = Ask(scope, scope.get("path_params", {}), query, form)
-        answer = await run_in_threadpool(self._answered, ask)
+        request = PageRequest(scope, scope.get("path_params", {}), query, form)
+        answer = await run_in_threadpool(self._respond, request)
         seconds = perf_counter() - started
         self._metrics.record_request(self._route, scope["method"], answer.status, seconds)
         await send_answer(answer, send, has_body=scope["method"] != "HEAD")
 
-    def _answered(self, ask: Ask) -> Answer:
+    def _respond(self, request: PageRequest) -> Answer:
         try:
-            return self._answer(ask)
+            return self._answer(request)
         except KanisterError as error:
-            return self._pages.failed(ask, error)
+            return self._pages.failed(request, error)
 
 
 async def _form_in(receive: Receive) -> dict[str, str]:
@@ -277,16 +279,16 @@ async def _form_in(receive: Receive) -> dict[str, str]:
 
 
 def live_routes(pages: Pages, overview: Overview, metrics: Metrics) -> list[BaseRoute]:
-    """Give the routes of all pages."""
+    """Return the routes of all pages."""
 
-    def route(path: str, answer: Callable[[Ask], Answer], method: str = "GET") -> Route:
+    def route(path: str, answer: Callable[[PageRequest], Answer], method: str = "GET") -> Route:
         return Route(path, PageRoute(path, answer, pages, metrics), methods=[method])
 
     files = {path: Representation(*asset(file)) for path, file in ASSETS.items()}
 
-    def file(path: str) -> Callable[[Ask], Answer]:
-        return lambda ask: files[path].answer(
-            session.header_of(ask.scope, b"if-none-match").encode() or None
+    def file(path: str) -> Callable[[PageRequest], Answer]:
+        return lambda request: files[path].answer(
+            session.header_of(request.scope, b"if-none-match").encode() or None
         )
 
     return [
@@ -301,7 +303,7 @@ def live_routes(pages: Pages, overview: Overview, metrics: Metrics) -> list[Base
         *(route(path, pages.act(verb), "POST") for verb, path in SCHEDULE_ACTS.items()),
         route(SCHEDULE, pages.schedule),
         route(session.SIGN_IN, pages.sign_in),
-        route(session.SIGN_IN, pages.take_token, "POST"),
+        route(session.SIGN_IN, pages.submit_token, "POST"),
         route(SIGN_OUT, pages.sign_out, "POST"),
         *(route(path, file(path)) for path in ASSETS),
     ]

@@ -1,7 +1,7 @@
-"""Sessions of the page: a sealed token in a cookie that no script reads, and forms of our own.
+"""Sessions of the pages: encrypted tokens in cookies, and protection of forms.
 
-A browser sends a cookie to every port of a host, so the token of the cluster never lies in one
-as it is: only who has the key of the seal can use it.
+A browser sends a cookie to all ports of a host. The token is therefore encrypted, so that other
+servers on the host cannot use it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ COOKIE: Final = "kanister-py-token"
 SIGN_IN: Final = "/signin"
 HOME: Final = "/runs"
 _HOURS: Final = 12
-# Where nobody is asked for a token, forms are ours alone all the same.
-_OF_THIS_PROCESS: Final = token_bytes(32)
+# Protects forms if the endpoint requires no token.
+_PROCESS_KEY: Final = token_bytes(32)
 
 
 class Seal:
-    """Seal of the tokens in cookies: encrypted, and worthless after twelve hours.
+    """Encryption of the tokens in cookies, which expire after twelve hours.
 
-    Replicas that answer the same browsers share `key`; without one, the seal is of this
-    process alone.
+    Replicas share `key`. Without a key, cookies are only valid in this process.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -42,7 +41,7 @@ class Seal:
         return self._fernet.encrypt(token.encode()).decode()
 
     def open(self, sealed: str) -> str:
-        """Return the token, or nothing if the seal is not ours or too old."""
+        """Return the token, or an empty text if the cookie has expired or another key."""
         try:
             return self._fernet.decrypt(sealed, ttl=_HOURS * 3600).decode()
         except (InvalidToken, ValueError):
@@ -50,17 +49,17 @@ class Seal:
 
 
 SEAL_IN_SCOPE: Final = "kanister_py.seal"
-"""Where a request's scope holds the seal of its cookies."""
+"""Key of the `Seal` in the scope of a request."""
 
 
 def header_of(scope: Scope, name: bytes) -> str:
-    """Give a header's value; empty where it is missing or there are several."""
-    found = [value for key, value in scope["headers"] if key == name]
-    return found[0].decode("latin-1") if len(found) == 1 else ""
+    """Return the value of a header; empty if it is missing or repeated."""
+    values = [value for key, value in scope["headers"] if key == name]
+    return values[0].decode("latin-1") if len(values) == 1 else ""
 
 
 def token_in(scope: Scope) -> str:
-    """Give the token of a request: of its Authorization, or of the page's cookie."""
+    """Return the token in the Authorization header or, if there is none, in the cookie."""
     if any(name == b"authorization" for name, _ in scope["headers"]):
         kind, _, token = header_of(scope, b"authorization").partition(" ")
         return token.strip() if kind.lower() == "bearer" else ""
@@ -69,9 +68,9 @@ def token_in(scope: Scope) -> str:
 
 def cookie_in(scope: Scope) -> str:
     """Return the token in the cookie of a request."""
-    # Others on the same host set cookies that a stricter reader would give up on.
-    for each in header_of(scope, b"cookie").split(";"):
-        name, _, value = each.strip().partition("=")
+    # http.cookies would reject the whole header because of invalid cookies of other servers.
+    for part in header_of(scope, b"cookie").split(";"):
+        name, _, value = part.strip().partition("=")
         if name == COOKIE:
             seal: Seal | None = scope.get(SEAL_IN_SCOPE)
             return "" if seal is None else seal.open(value)
@@ -79,7 +78,7 @@ def cookie_in(scope: Scope) -> str:
 
 
 def cookie_of(token: str, scope: Scope) -> str:
-    """Write the cookie that holds a sealed token, or that removes it if there is none."""
+    """Build the cookie with an encrypted token. Without a token, the cookie is deleted."""
     seal: Seal | None = scope.get(SEAL_IN_SCOPE)
     sealed = seal.close(token) if token and seal is not None else ""
     is_safe = scope.get("scheme") == "https" or header_of(scope, b"x-forwarded-proto") == "https"
@@ -89,13 +88,13 @@ def cookie_of(token: str, scope: Scope) -> str:
 
 
 def form_key(scope: Scope) -> str:
-    """Give what every form of this session carries: nobody else can know it."""
-    key = token_in(scope).encode() or _OF_THIS_PROCESS
+    """Return the secret in every form of this session, which other sites cannot know."""
+    key = token_in(scope).encode() or _PROCESS_KEY
     return hmac.new(key, b"forms of kanister-py", sha256).hexdigest()
 
 
-def is_our_form(scope: Scope, form: Mapping[str, str]) -> bool:
-    """Say whether a form was sent from a page of ours."""
+def is_own_form(scope: Scope, form: Mapping[str, str]) -> bool:
+    """Check whether a form was sent from one of the pages."""
     if header_of(scope, b"sec-fetch-site") not in ("", "same-origin"):
         return False
     origin = header_of(scope, b"origin")
@@ -104,21 +103,23 @@ def is_our_form(scope: Scope, form: Mapping[str, str]) -> bool:
     return hmac.compare_digest(form.get("key", "").encode(), form_key(scope).encode())
 
 
-def wants_page(scope: Scope) -> bool:
-    """Say whether a person asks, to whom an answer for machines would say nothing."""
+def accepts_html(scope: Scope) -> bool:
+    """Check whether the client is a browser that loads a page."""
     return scope["method"] in ("GET", "POST") and "text/html" in header_of(scope, b"accept")
 
 
-def way_in(scope: Scope) -> str:
-    """Give the address where one signs in and comes back from to where one wanted to go."""
+def sign_in_url(scope: Scope) -> str:
+    """Return the URL of the sign-in page, which leads back to the requested page."""
     if scope["method"] != "GET":
         return SIGN_IN
     path, query = str(scope["path"]), scope.get("query_string", b"")
-    wanted = path + (f"?{query.decode('latin-1')}" if query else "")
-    return SIGN_IN if wanted == HOME else f"{SIGN_IN}?next={quote(wanted, safe='')}"
+    address = path + (f"?{query.decode('latin-1')}" if query else "")
+    return SIGN_IN if address == HOME else f"{SIGN_IN}?next={quote(address, safe='')}"
 
 
-def way_back(wanted: str) -> str:
-    """Give where to go after signing in: a place of ours, whatever was asked for."""
-    is_ours = wanted.startswith("/") and not wanted.startswith("//") and wanted.isprintable()
-    return wanted if is_ours and "\\" not in wanted and wanted.isascii() else HOME
+def return_url(requested: str) -> str:
+    """Return the page to show after the sign-in. URLs of other hosts are ignored."""
+    is_own = (
+        requested.startswith("/") and not requested.startswith("//") and requested.isprintable()
+    )
+    return requested if is_own and "\\" not in requested and requested.isascii() else HOME

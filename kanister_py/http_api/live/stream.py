@@ -1,4 +1,4 @@
-"""Event stream of the live pages: changes of runs, and log lines as they come."""
+"""Event stream of the live pages: changes of runs, and log lines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.printable import printable
 from kanister_py.http_api.answers import encoded_headers
 from kanister_py.http_api.live.session import header_of
-from kanister_py.http_api.phase_lines import number_in
+from kanister_py.http_api.phase_lines import line_number
 from kanister_py.ports.overview import Overview
 
-# What comes in bursts is sent together.
+# Changes in quick succession are sent together.
 _GATHER_SECONDS: Final = 0.1
-_ALL_SECONDS: Final = 2.0
-_BEAT_SECONDS: Final = 15.0
-# A browser that watches longer comes again by itself, and its right is looked at anew.
+_MIN_INTERVAL_SECONDS: Final = 2.0
+_HEARTBEAT_SECONDS: Final = 15.0
+# Browsers reconnect after this time, and their permission is checked again.
 _LONGEST_SECONDS: Final = 600.0
-_LOOK_ELSEWHERE_SECONDS: Final = 2.0
+_OTHER_REPLICA_SECONDS: Final = 2.0
 
 _HEADERS: Final = encoded_headers(
     {
@@ -38,9 +38,10 @@ _HEADERS: Final = encoded_headers(
 
 
 class EventStream:
-    """Stream of events until the browser leaves; costs nothing while nothing happens.
+    """Stream of events until the browser disconnects.
 
-    Of one run where the address names it, with its lines; else of all.
+    If the path names a run, the stream contains its changes and log lines, otherwise the changes of
+    all runs.
     """
 
     def __init__(self, overview: Overview) -> None:
@@ -48,93 +49,96 @@ class EventStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
-        gone = asyncio.create_task(_until_gone(receive))
+        disconnected = asyncio.create_task(_until_disconnected(receive))
         parts: Mapping[str, str] = scope.get("path_params", {})
         sending = self._of_one(scope, send, parts) if parts else self._of_all(scope, send)
         task = asyncio.create_task(sending)
         try:
             await asyncio.wait(
-                (gone, task), timeout=_LONGEST_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                (disconnected, task), timeout=_LONGEST_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            for each in (gone, task):
-                each.cancel()
+            for running in (disconnected, task):
+                running.cancel()
                 with suppress(asyncio.CancelledError, OSError):
-                    await each
+                    await running
         with suppress(OSError):
             await send({"type": "http.response.body", "body": b""})
 
     async def _of_all(self, scope: Scope, send: Send) -> None:
         namespace = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("namespace", "")
-        with Happening(self._overview, namespace) as happening:
+        with ChangeSignal(self._overview, namespace) as changes:
             while True:
-                # The first look of all waits until the runs have been read.
+                # The first call waits until the runs have been listed.
                 trouble = (await run_in_threadpool(self._overview.runs)).trouble
                 await _send(send, "event: change\ndata:\n\n")
-                while not await happening.next(_BEAT_SECONDS):
+                while not await changes.next(_HEARTBEAT_SECONDS):
                     if self._overview.runs().trouble != trouble:
                         break
                     await _send(send, ":\n\n")
-                await asyncio.sleep(_ALL_SECONDS)
+                await asyncio.sleep(_MIN_INTERVAL_SECONDS)
 
     async def _of_one(self, scope: Scope, send: Send, parts: Mapping[str, str]) -> None:
-        wanted = (parts["namespace"], parts["name"])
+        run = (parts["namespace"], parts["name"])
         after = header_of(scope, b"last-event-id") or scope["query_string"].decode("latin-1")
-        number, has_changed = number_in(after), True
-        with Happening(self._overview, *wanted) as happening:
+        number, has_changed = line_number(after), True
+        with ChangeSignal(self._overview, *run) as changes:
             while True:
-                lines = await run_in_threadpool(self._lines, *wanted, number)
+                lines = await run_in_threadpool(self._lines, *run, number)
                 number = int(lines[-1]["number"]) if lines else number
                 text = "".join(map(_line_event, lines))
                 await _send(send, text + ("event: change\ndata:\n\n" if has_changed else ":\n\n"))
-                is_elsewhere = await run_in_threadpool(self._overview.is_elsewhere, *wanted)
-                patience = _LOOK_ELSEWHERE_SECONDS if is_elsewhere else _BEAT_SECONDS
-                has_changed = await happening.next(patience)
+                is_elsewhere = await run_in_threadpool(self._overview.is_elsewhere, *run)
+                patience = _OTHER_REPLICA_SECONDS if is_elsewhere else _HEARTBEAT_SECONDS
+                has_changed = await changes.next(patience)
 
     def _lines(self, namespace: str, name: str, after: int) -> list[Mapping[str, Any]]:
         try:
             return list(self._overview.lines(namespace, name, after))
         except KanisterError:
-            # Looked for again the next time.
+            # The next call retries.
             return []
 
 
-class Happening:
-    """News of one run, of those of a namespace or of all; other threads bring it."""
+class ChangeSignal:
+    """Changes of one run, of a namespace or of all runs, reported by other threads."""
 
     def __init__(self, overview: Overview, namespace: str = "", name: str = "") -> None:
         self._overview = overview
         self._namespace = namespace
         self._name = name
         self._loop = asyncio.get_running_loop()
-        self._happened = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def __enter__(self) -> Self:
-        self._end = self._overview.listen(self._note)
+        self._unsubscribe = self._overview.listen(self._note)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._end()
+        self._unsubscribe()
 
     def _note(self, namespace: str, name: str) -> None:
-        is_meant = self._namespace in ("", namespace) and self._name in ("", name)
-        if is_meant and not self._happened.is_set():
-            # Where the server has just ended nobody watches any more.
+        is_selected = self._namespace in ("", namespace) and self._name in ("", name)
+        if is_selected and not self._changed.is_set():
+            # The event loop may have been closed.
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._happened.set)
+                self._loop.call_soon_threadsafe(self._changed.set)
 
     async def next(self, seconds: float) -> bool:
-        """Wait for news for a while; what comes in a burst is one piece of news."""
+        """Wait for the next change. Returns False after `seconds`.
+
+        Changes in quick succession count as one.
+        """
         try:
-            await asyncio.wait_for(self._happened.wait(), seconds)
+            await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:
             return False
         await asyncio.sleep(_GATHER_SECONDS)
-        self._happened.clear()
+        self._changed.clear()
         return True
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _until_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -68,84 +68,84 @@ def _environment() -> Environment:
 
 
 def asset(file: str) -> tuple[str, bytes]:
-    """Give a file that the pages refer to, and what it is."""
-    where = files(page_package if file == "page.css" else __package__)
+    """Return the media type and content of a file of the pages."""
+    folder = files(page_package if file == "page.css" else __package__)
     media_type = "text/css" if file.endswith(".css") else "text/javascript"
-    return f"{media_type}; charset=utf-8", where.joinpath(file).read_bytes()
+    return f"{media_type}; charset=utf-8", folder.joinpath(file).read_bytes()
 
 
 @lru_cache(maxsize=1)
 def page_headers() -> dict[str, str]:
-    """Give the headers that let a browser load what is ours, and nothing that stands in a page."""
-    ours = ("style-src", "script-src", "connect-src", "form-action")
-    # A form says where it comes from only where a page may say so.
-    headers = security_headers(**dict.fromkeys(ours, "'self'"))
+    """Return headers that allow files of this server and nothing inline."""
+    own = ("style-src", "script-src", "connect-src", "form-action")
+    # Browsers send the Origin of a form only with this policy.
+    headers = security_headers(**dict.fromkeys(own, "'self'"))
     return {**headers, "referrer-policy": "same-origin"}
 
 
 def page(template: str, **content: Any) -> bytes:
-    """Write a page, or a part of one."""
+    """Render a page or a fragment."""
     return _environment().get_template(template).render(**content).encode()
 
 
-def query_of(asked: Mapping[str, str]) -> RunQuery:
-    """Read the query of an address; values that make no sense count as none."""
-    number = asked.get("page", "")
-    age = AGES.get(asked.get("age", ""))
+def query_of(parameters: Mapping[str, str]) -> RunQuery:
+    """Parse the query of a URL. Invalid values are ignored."""
+    number = parameters.get("page", "")
+    age = AGES.get(parameters.get("age", ""))
     return RunQuery(
-        namespace=asked.get("namespace", ""),
-        blueprint=asked.get("blueprint", ""),
-        state=asked["state"] if asked.get("state") in STATES else "",
-        schedule=asked.get("schedule", ""),
+        namespace=parameters.get("namespace", ""),
+        blueprint=parameters.get("blueprint", ""),
+        state=parameters["state"] if parameters.get("state") in STATES else "",
+        schedule=parameters.get("schedule", ""),
         age_seconds=age[1] if age is not None else 0.0,
         page=int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 1,
     )
 
 
-def runs_content(runs: Runs, asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Give what the list of runs shows."""
-    query = query_of(asked)
-    # Who may see one namespace does not learn how much runs in the others.
-    there = [each for each in runs.rows if query.namespace in ("", each.namespace)]
-    chosen: RunPage = choose_rows(there, query, now)
-    kept = {key: each for key, each in asked.items() if each and key != "page"}
+def runs_content(runs: Runs, parameters: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Return the content of the list of runs."""
+    query = query_of(parameters)
+    # Users of one namespace must not learn the number of runs in other namespaces.
+    visible_rows = [row for row in runs.rows if query.namespace in ("", row.namespace)]
+    chosen: RunPage = choose_rows(visible_rows, query, now)
+    filters = {key: value for key, value in parameters.items() if value and key != "page"}
     number = min(max(query.page, 1), chosen.pages)
     return {
-        "rows": [_run_row(each, now) for each in chosen.rows],
+        "rows": [_run_row(row, now) for row in chosen.rows],
         "found": chosen.found,
-        "all": len(there),
+        "all": len(visible_rows),
         "trouble": runs.trouble,
         "number": number,
         "pages": chosen.pages,
-        "before": _address(kept, number - 1) if number > 1 else "",
-        "after": _address(kept, number + 1) if number < chosen.pages else "",
+        "before": _address(filters, number - 1) if number > 1 else "",
+        "after": _address(filters, number + 1) if number < chosen.pages else "",
         "asked": {
-            key: asked.get(key, "")
+            key: parameters.get(key, "")
             for key in ("namespace", "blueprint", "state", "schedule", "age")
         },
-        "here": _address(kept, number),
+        "here": _address(filters, number),
     }
 
 
 def choices_of(runs: Runs, namespace: str) -> dict[str, Any]:
-    """Give what can be chosen from in the form over the list."""
-    rows = [each for each in runs.rows if not namespace or each.namespace == namespace]
+    """Return the choices in the filters of the list."""
+    rows = [row for row in runs.rows if not namespace or row.namespace == namespace]
     return {
-        "namespaces": sorted({each.namespace for each in rows}),
-        "blueprints": _sorted(name for each in rows for name in each.blueprints),
-        "schedules": _sorted(each.schedule for each in rows),
+        "namespaces": sorted({row.namespace for row in rows}),
+        "blueprints": _sorted(name for row in rows for name in row.blueprints),
+        "schedules": _sorted(row.schedule for row in rows),
         "states": STATES,
-        "ages": {key: each[0] for key, each in AGES.items()},
+        "ages": {key: value[0] for key, value in AGES.items()},
     }
 
 
 def _sorted(names: Iterable[str]) -> Sequence[str]:
-    return sorted({each for each in names if each})
+    return sorted({name for name in names if name})
 
 
-def _address(kept: Mapping[str, str], number: int) -> str:
-    asked = dict(kept) if number == 1 else {**kept, "page": str(number)}
-    return f"/runs?{urlencode(asked)}" if asked else "/runs"
+def _address(filters: Mapping[str, str], number: int) -> str:
+    query = dict(filters) if number == 1 else {**filters, "page": str(number)}
+    return f"/runs?{urlencode(query)}" if query else "/runs"
 
 
 def _run_row(row: RunRow, now: datetime) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _run_row(row: RunRow, now: datetime) -> dict[str, Any]:
 
 
 def run_content(timeline: Timeline, now: datetime, form_key: str) -> dict[str, Any]:
-    """Give what the page of one run shows."""
+    """Return the content of the page of a run."""
     row = timeline.row
     return {
         "run": timeline,
@@ -175,10 +175,10 @@ def _day(time: datetime) -> str:
 # Schedules
 
 
-def schedules_content(found: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
-    """Give what the list of Schedules shows."""
-    rows = [_schedule_row(each, now) for each in found]
-    return {"rows": sorted(rows, key=lambda each: (each["namespace"], each["name"]))}
+def schedules_content(schedules: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+    """Return the content of the list of Schedules."""
+    rows = [_schedule_row(schedule, now) for schedule in schedules]
+    return {"rows": sorted(rows, key=lambda row: (row["namespace"], row["name"]))}
 
 
 def _schedule_row(obj: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -199,23 +199,23 @@ def _schedule_row(obj: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def schedule_content(obj: Mapping[str, Any], runs: Runs, now: datetime) -> dict[str, Any]:
-    """Give what the page of one Schedule shows."""
+    """Return the content of the page of a Schedule."""
     row = _schedule_row(obj, now)
     place = (row["namespace"], row["name"])
-    own = [each for each in runs.rows if (each.namespace, each.schedule) == place]
+    own = [row for row in runs.rows if (row.namespace, row.schedule) == place]
     try:
         weeks = [[_cell(day) for day in week] for week in calendar_of(obj, own, now)]
         coming = list(islice(planned_starts(obj, now), _STARTS_SHOWN))
     except InvalidDocument as error:
         weeks, coming = [], []
         row["trouble"] = row["trouble"] or error.message
-    is_held = spec_of(obj).get("suspend") is True
+    is_suspended = spec_of(obj).get("suspend") is True
     return {
         "row": row,
         "weeks": weeks,
         "coming": coming,
         "policy": str(spec_of(obj).get("concurrencyPolicy") or "Forbid"),
-        "verbs": ["resume" if is_held else "suspend", "run-now"],
+        "verbs": ["resume" if is_suspended else "suspend", "run-now"],
     }
 
 
@@ -225,6 +225,6 @@ def _cell(day: Day) -> dict[str, Any]:
         "is_today": day.is_today,
         "runs": day.runs[-_MOST_OF_A_DAY:],
         "more_runs": max(0, len(day.runs) - _MOST_OF_A_DAY),
-        "times": [each.strftime("%H:%M") for each in day.times[:_MOST_OF_A_DAY]],
+        "times": [time.strftime("%H:%M") for time in day.times[:_MOST_OF_A_DAY]],
         "more_times": max(0, len(day.times) - _MOST_OF_A_DAY),
     }

@@ -1,4 +1,4 @@
-"""The page for people: every function and version, in one file that needs no other."""
+"""Web page of all functions and versions, in a single HTML file."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ __all__ = ["own_headers", "render_page", "security_headers"]
 
 
 def render_page(publication: Publication, discovery: Discovery, revisions: Revisions = ()) -> bytes:
-    """Write the page. Everything in it is text of this machine: nothing is fetched to show it."""
+    """Render the page. It loads no other files."""
     content = content_of(publication, discovery.summaries, discovery.references)
-    # Our own files, and not made of any user's input.
+    # Files of this package, which contain no user input.
     style, script = Markup(_text("page.css")), Markup(_text("page.js"))  # noqa: S704 - see above
     installed = [
-        {**each, "anchor": f"_installed-{each['name']}"} for each in installed_functions(revisions)
+        {**function, "anchor": f"_installed-{function['name']}"}
+        for function in installed_functions(revisions)
     ]
     html: str = _template().render(**content, installed=installed, style=style, script=script)
     return html.encode()
 
 
 def security_headers(**allowed: str) -> dict[str, str]:
-    """Say what a browser may do with a page: what is named, and nothing else."""
+    """Build security headers. The content security policy forbids everything except `allowed`."""
     policy = {
         "default-src": "'none'",
         "style-src": "'none'",
@@ -61,7 +62,7 @@ def _allowed(file: str) -> str:
 
 @lru_cache(maxsize=1)
 def own_headers() -> dict[str, str]:
-    """Say what a browser may do with this page: its own style and script."""
+    """Return the headers of this page, which allow only its own style and script."""
     allowed = {"style-src": _allowed("page.css"), "script-src": _allowed("page.js")}
     return security_headers(**allowed)
 
@@ -87,8 +88,8 @@ _CODE = re.compile(r"``?([^`\n]+)``?")
 
 
 def _prose(text: Any) -> Markup:
-    """Set a docstring as paragraphs, with what stands in backticks as code."""
-    paragraphs = [each for each in re.split(r"\n\s*\n", str(text)) if each.strip()]
-    # Escaped first: what is left of the text cannot be markup.
-    marked = [_CODE.sub(r"<code>\1</code>", str(escape(each))) for each in paragraphs]
-    return Markup("\n".join(f"<p>{each}</p>" for each in marked))  # noqa: S704 - escaped above
+    """Convert a docstring to HTML: paragraphs, and code for text in backticks."""
+    paragraphs = [part for part in re.split(r"\n\s*\n", str(text)) if part.strip()]
+    # Escape first, so that the text cannot contain markup.
+    marked = [_CODE.sub(r"<code>\1</code>", str(escape(paragraph))) for paragraph in paragraphs]
+    return Markup("\n".join(f"<p>{paragraph}</p>" for paragraph in marked))  # noqa: S704 - escaped above

@@ -24,20 +24,20 @@ def content_of(
     summaries: Sequence[Mapping[str, Any]],
     references: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Give everything that the template shows."""
+    """Return the variables of the template."""
     functions = [
         _function(family, summary, references)
         for family, summary in zip(publication.registry, summaries, strict=True)
     ]
-    found = Counter(
+    counts = Counter(
         version["status"] for function in functions for version in function["all_versions"]
     )
     return {
         "release": publication.release.bare,
         "left_out": publication.left_out,
         "functions": functions,
-        "statuses": [(status, found[status]) for status in _STATUSES if found[status]],
-        "version_count": found.total(),
+        "statuses": [(status, counts[status]) for status in _STATUSES if counts[status]],
+        "version_count": counts.total(),
         "timelines": list(_timelines(publication)),
     }
 
@@ -51,27 +51,27 @@ def _function(
         _version(entry, references[(family.function, str(entry.version))]) for entry in family
     ]
     shown = summary["defaultVersion"] or summary["versions"][0]["version"]
-    leading = next(each for each in versions if each["version"] == shown)
+    leading = next(version for version in versions if version["version"] == shown)
     description = leading.get("description", "")
     return {
         **summary,
         "description": description,
         "all_versions": versions,
-        "current": [each for each in versions if each["status"] not in _GONE],
-        "gone": [each for each in versions if each["status"] in _GONE],
-        "statuses": sorted({each["status"] for each in versions}, key=_STATUSES.index),
+        "current": [version for version in versions if version["status"] not in _GONE],
+        "gone": [version for version in versions if version["status"] in _GONE],
+        "statuses": sorted({version["status"] for version in versions}, key=_STATUSES.index),
         "words": " ".join(_words(family.function, description, versions)).casefold(),
     }
 
 
 def _words(name: str, description: str, versions: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Collect what a search should find a function by, each word once."""
-    found = {name: None, **dict.fromkeys(description.split())}
+    """Collect the unique search terms of a function."""
+    fields = {name: None, **dict.fromkeys(description.split())}
     for version in versions:
-        found |= dict.fromkeys((version["version"], *version.get("message", "").split()))
+        fields |= dict.fromkeys((version["version"], *version.get("message", "").split()))
         for part in ("arguments", "outputs"):
-            found |= dict.fromkeys(each["name"] for each in version.get(part, ()))
-    return found
+            fields |= dict.fromkeys(entry["name"] for entry in version.get(part, ()))
+    return fields
 
 
 def _version(entry: FunctionEntry, reference: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _version(entry: FunctionEntry, reference: Mapping[str, Any]) -> dict[str, An
         },
         "description": reference.get("description", ""),
         "note": _sentence(reference.get("message", "")),
-        "arguments": [_field(each) for each in reference.get("arguments", ())],
+        "arguments": [_field(argument) for argument in reference.get("arguments", ())],
         "outputs": reference.get("outputs", []),
         "has_code": "arguments" in reference,
         "track": list(_track(entry)),
@@ -93,7 +93,7 @@ def _version(entry: FunctionEntry, reference: Mapping[str, Any]) -> dict[str, An
 
 def _field(argument: Mapping[str, Any]) -> dict[str, Any]:
     default = argument.get("default")
-    # An empty text or list says as little as none at all.
+    # Empty defaults are not shown.
     shown = (
         dump_yaml(default).removesuffix("...\n").strip()
         if default not in (None, "", [], {})
@@ -103,7 +103,7 @@ def _field(argument: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(text: str) -> str:
-    """Let a remark stand beside other sentences."""
+    """Capitalize a text and end it with a period."""
     end = "" if text.endswith((".", "!", "?")) else "."
     return f"{text[:1].upper()}{text[1:]}{end}" if text else ""
 
@@ -115,21 +115,23 @@ def _day(text: str | None) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-# Not strftime: that would speak the language of the machine the page was made on.
+# strftime would use the locale of the server.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def _track(entry: FunctionEntry) -> Iterable[tuple[str, int, bool]]:
-    """Draw a version's life over the releases: a state, for how many, and whether that is now."""
+    """Yield the states of a version over the releases: state, number of releases, is_now."""
     releases = _near_now(entry.source)
     now = _release_now(releases, entry.source.release)
-    states = [(str(support_of(entry.listing, each.version)), each is now) for each in releases]
+    states = [
+        (str(support_of(entry.listing, release.version)), release is now) for release in releases
+    ]
     for (state, is_now), run in groupby(states):
         yield state, len(list(run)), is_now
 
 
 def _near_now(source: Source) -> Sequence[Release]:
-    """Keep the releases around the installed one, if there are more than can be drawn."""
+    """Return the releases around the installed one, if there are too many to show."""
     releases = source.releases
     if len(releases) <= _MOST_RELEASES_OF_A_TRACK:
         return releases
@@ -143,26 +145,28 @@ def _near_now(source: Source) -> Sequence[Release]:
 
 
 def _release_now(releases: Sequence[Release], release: Version) -> Release | None:
-    """Find the listed release that is in force: the installed one may be a later patch of it."""
-    past = [each for each in releases if each.version <= release]
+    """Return the newest listed release that is not newer than the installed one."""
+    past = [entry for entry in releases if entry.version <= release]
     return past[-1] if past else None
 
 
 def _usage(entry: FunctionEntry, reference: Mapping[str, Any]) -> str:
-    """Write how a blueprint or a composition asks for this version, with what it must give."""
+    """Render the YAML that uses this version, with its required arguments."""
     required = {
-        each["name"]: _placeholder(each["type"])
-        for each in reference.get("arguments", ())
-        if each["required"]
+        argument["name"]: _placeholder(argument["type"])
+        for argument in reference.get("arguments", ())
+        if argument["required"]
     }
     if entry.kind is FunctionKind.COMPOSITION:
         step: dict[str, Any] = {
             "step": entry.function,
             "functionRef": {"name": entry.function, "version": str(entry.version)},
         }
-        known = {each["name"]: each.get("default") for each in reference.get("arguments", ())}
-        if known.get("apiVersion") and known.get("kind"):
-            step["input"] = {key: known[key] for key in ("apiVersion", "kind")}
+        defaults = {
+            argument["name"]: argument.get("default") for argument in reference.get("arguments", ())
+        }
+        if defaults.get("apiVersion") and defaults.get("kind"):
+            step["input"] = {key: defaults[key] for key in ("apiVersion", "kind")}
     else:
         step = {"func": entry.function, "name": "my-phase", "funcVersion": str(entry.version)}
         if required:
@@ -184,7 +188,7 @@ def _placeholder(kind: str) -> Any:
 
 
 def _timelines(publication: Publication) -> Iterable[dict[str, Any]]:
-    """Say for each package what begins and ends with which of its releases."""
+    """Yield the timeline of each package: versions added, deprecated and removed by release."""
     by_source: dict[str, list[FunctionEntry]] = {}
     for family in publication.registry:
         for entry in family:
@@ -193,23 +197,27 @@ def _timelines(publication: Publication) -> Iterable[dict[str, Any]]:
     for name in sorted(by_source):
         entries = by_source[name]
         source = entries[0].source
-        # A package may count the releases of each function of its own.
+        # Functions of one package may have different releases.
         releases = {
-            each.version: each
-            for each in sorted(
-                (each for entry in entries for each in entry.source.releases),
-                key=lambda each: each.version,
+            release.version: release
+            for release in sorted(
+                (release for entry in entries for release in entry.source.releases),
+                key=lambda release: release.version,
             )
         }
         ordered = list(releases.values())
         now = _release_now(ordered, source.release)
-        shown = [_release(each, entries, now) for each in ordered]
+        shown = [_release(release, entries, now) for release in ordered]
         yield {
             "source": name,
             "release": source.release.bare,
-            "coming": [each for each in shown if each["is_coming"]],
-            "now": [each for each in shown if each["is_now"]],
-            "past": [each for each in reversed(shown) if not (each["is_coming"] or each["is_now"])],
+            "coming": [release for release in shown if release["is_coming"]],
+            "now": [release for release in shown if release["is_now"]],
+            "past": [
+                release
+                for release in reversed(shown)
+                if not (release["is_coming"] or release["is_now"])
+            ],
         }
 
 
@@ -235,7 +243,7 @@ def _release(
                     }
                 )
     order = ("removed", "deprecated", "new")
-    events.sort(key=lambda each: (order.index(each["what"]), each["function"], each["version"]))
+    events.sort(key=lambda event: (order.index(event["what"]), event["function"], event["version"]))
     return {
         "version": release.version.bare,
         "day": _day(release.date.isoformat() if release.date else None),
@@ -243,6 +251,6 @@ def _release(
         "is_coming": now is None or release.version > now.version,
         "groups": [
             {"what": what, "events": list(group)}
-            for what, group in groupby(events, key=lambda each: each["what"])
+            for what, group in groupby(events, key=lambda event: event["what"])
         ],
     }

@@ -3,7 +3,7 @@
   const root = document.documentElement;
   root.classList.add("js");
 
-  // Storage may be forbidden: then the choice lasts as long as the page.
+  // If storage is not allowed, the choice is lost when the page is closed.
   const memory = {
     read() {
       try {
@@ -16,7 +16,7 @@
       try {
         localStorage.setItem("kanister-py-theme", theme);
       } catch {
-        // Nothing is lost but the memory of it.
+        // The choice is not stored.
       }
     },
   };
@@ -63,7 +63,7 @@
         await navigator.clipboard.writeText(text.textContent);
         button.textContent = "Copied";
       } catch {
-        // No clipboard for us: then the text is selected, and the keyboard copies it.
+        // Without access to the clipboard, select the text so that the user can copy it.
         getSelection().selectAllChildren(text);
         button.textContent = "Selected";
       }
@@ -71,7 +71,7 @@
     });
   }
 
-  // A link leads to #Name or #Name@v1.2.3; #/Name@1.2.3 and other cases are understood as well.
+  // Links use #Name or #Name@v1.2.3. #/Name@1.2.3 and other cases are accepted, too.
   function targetOf(hash) {
     let name;
     try {
@@ -102,7 +102,7 @@
   function linksInto() {
     addEventListener("hashchange", follow);
     follow();
-    // A link to where we are already changes no address; follow it all the same.
+    // A link to the current anchor causes no hashchange event.
     document.addEventListener("click", (event) => {
       const link = event.target.closest('a[href^="#"]');
       if (link && link.hash === location.hash) follow();
@@ -180,7 +180,7 @@
       }
     });
     if (query.value || asked.get("status")) apply();
-    // What was asked for by its address is shown, whatever the search says.
+    // The target of the URL is shown even if the search does not match it.
     follow();
   }
 })();

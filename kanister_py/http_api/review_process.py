@@ -1,7 +1,7 @@
-"""Judging of one admission review: bytes of an AdmissionReview to those of its answer.
+"""Validation of one AdmissionReview, from its bytes to those of the response.
 
-This runs in a process of its own, with limits. It reads nothing of the cluster: where a
-judgement depends on other objects, it says which, and is asked again with them.
+This runs in a separate process with limits, which has no access to the cluster. If the result
+depends on other objects, the first call returns their names, and the second call receives them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _REVISIONS: Final = ("CompositionRevision", "FunctionRevision")
 _VERSION: Final = "admission.k8s.io/v1"
 
 
-class Needs(NamedTuple):
-    """What a judgement depends on: names of objects, and the user as whom the controller acts."""
+class RequiredObjects(NamedTuple):
+    """Names of objects that a validation depends on, and whether it needs the own user."""
 
     namespace: str = ""
     blueprints: tuple[str, ...] = ()
@@ -48,55 +48,55 @@ class Needs(NamedTuple):
     own_user: bool = False
 
 
-class Found(NamedTuple):
-    """What was found of that; a Blueprint that does not exist is None."""
+class FetchedObjects(NamedTuple):
+    """Objects read from the cluster. A Blueprint that does not exist is None."""
 
     blueprints: Mapping[str, Mapping[str, Any] | None] = {}
     functions: Mapping[str, Mapping[str, Any]] = {}
     own_user: str = ""
 
 
-class Asked(NamedTuple):
-    """One question: the review, a pickled `Context`, and what was found if it was asked for."""
+class ReviewTask(NamedTuple):
+    """One call: the review, a pickled `Context`, and required objects in the second call."""
 
     review: bytes
     context: bytes
-    found: Found | None = None
+    objects: FetchedObjects | None = None
 
 
 class _Pickler(pickle.Pickler):
-    """Pickler that knows maps that cannot be changed."""
+    """Pickler that supports read-only mappings."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, MappingProxyType):
-            return _unchanging, (dict(value),)
+            return _read_only, (dict(value),)
         return NotImplemented
 
 
-def _unchanging(entries: dict[Any, Any]) -> Mapping[Any, Any]:
+def _read_only(entries: dict[Any, Any]) -> Mapping[Any, Any]:
     return MappingProxyType(entries)
 
 
-def packed(value: Context | Asked) -> bytes:
-    """Return a value as bytes for the process that judges."""
-    written = BytesIO()
-    _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(value)
-    return written.getvalue()
+def pickle_task(value: Context | ReviewTask) -> bytes:
+    """Serialize a value for the process that validates."""
+    buffer = BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
 
 
 def answer(payload: bytes) -> bytes:
-    """Return JSON: `{"review": …}`, `{"needs": …}`, or null for what is no AdmissionReview."""
-    asked: Asked = pickle.loads(payload)  # noqa: S301 - from the process that started this one
-    request = _request_in(asked.review)
+    """Return JSON: `{"review": …}`, `{"required": …}`, or null if it is not an AdmissionReview."""
+    task: ReviewTask = pickle.loads(payload)  # noqa: S301 - written by the parent process
+    request = _request_in(task.review)
     if request is None:
         return b"null"
-    found = asked.found
-    if found is None:
-        needs = _needs_of(request)
-        if any(needs[1:]):
-            return json.dumps({"needs": needs._asdict()}).encode()
-        found = Found()
-    verdict = _judge(request, found, _context(asked.context))
+    objects = task.objects
+    if objects is None:
+        required = _required_by(request)
+        if any(required[1:]):
+            return json.dumps({"required": required._asdict()}).encode()
+        objects = FetchedObjects()
+    verdict = _validate(request, objects, _context(task.context))
     return json.dumps({"review": _review_of(request, verdict)}).encode()
 
 
@@ -124,32 +124,32 @@ def _objects_of(request: Mapping[str, Any]) -> tuple[Any, dict[str, Any] | None,
     return request.get("object"), old if isinstance(old, dict) else None, kind
 
 
-def _needs_of(request: Mapping[str, Any]) -> Needs:
+def _required_by(request: Mapping[str, Any]) -> RequiredObjects:
     new, old, kind = _objects_of(request)
     if not isinstance(new, dict):
-        return Needs()
+        return RequiredObjects()
     namespace = str(request.get("namespace") or "")
     is_identity = kind in _REVISIONS and old is not None and bool(identity_changes(old, new))
-    needs = Needs(namespace, own_user=is_identity)
+    required = RequiredObjects(namespace, own_user=is_identity)
     if needs_no_check(old, new):
-        return needs
+        return required
     if kind == "ActionSet":
-        return needs._replace(blueprints=tuple(referenced_blueprints(new)))
+        return required._replace(blueprints=tuple(referenced_blueprints(new)))
     if kind == "Schedule":
-        return needs._replace(blueprints=tuple(referenced_blueprints(template_in(new))))
+        return required._replace(blueprints=tuple(referenced_blueprints(template_in(new))))
     if kind == "Composition":
-        return needs._replace(functions=tuple(referenced_functions(new)))
-    return needs
+        return required._replace(functions=tuple(referenced_functions(new)))
+    return required
 
 
-def _judge(request: Mapping[str, Any], found: Found, context: Context) -> Verdict:
-    """Judge one request; kinds that nobody asked us to look at are fine."""
+def _validate(request: Mapping[str, Any], objects: FetchedObjects, context: Context) -> Verdict:
+    """Validate one request. Kinds without rules are accepted."""
     new, old, kind = _objects_of(request)
     if not isinstance(new, dict):
         return ALLOWED
     if kind in _REVISIONS and old is not None and (changed := identity_changes(old, new)):
         user = mapping_of(request.get("userInfo")).get("username")
-        verdict = review_identity(changed, str(user or ""), found.own_user)
+        verdict = review_identity(changed, str(user or ""), objects.own_user)
         if not verdict.is_allowed:
             return verdict
     if needs_no_check(old, new):
@@ -157,16 +157,16 @@ def _judge(request: Mapping[str, Any], found: Found, context: Context) -> Verdic
     if kind == "Blueprint":
         return review_blueprint(new, context)
     if kind == "ActionSet":
-        return review_actionset(new, found.blueprints, context)
+        return review_actionset(new, objects.blueprints, context)
     if kind == "Schedule":
-        return judge_schedule(new, found.blueprints, context)
+        return judge_schedule(new, objects.blueprints, context)
     if kind == "Composition":
         try:
             parse_composition(Document.of(new))
         except InvalidDocument as error:
-            # What would fail every resource is refused while its author still looks.
+            # Stored, it would fail every composite resource that uses it.
             return Verdict(tuple(str(problem) for problem in error.problems))
-        return review_composition(new, found.functions, context)
+        return review_composition(new, objects.functions, context)
     if kind == "CompositionRevision":
         return review_revision(old, new)
     if kind in ("Function", "FunctionRevision", "Provider", "Configuration"):
