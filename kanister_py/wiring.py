@@ -308,7 +308,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
         from kanister_py.executor.run.header import Header, replayed
         from kanister_py.executor.run.run import ActionSetRun
         from kanister_py.executor.watching import SharedWatches
-        from kanister_py.executor.working import Workers
+        from kanister_py.executor.workers import Workers
 
         recorded = None
         if header is None:

@@ -23,7 +23,7 @@ from kanister_py.core.errors import UsageError
 if TYPE_CHECKING:
     from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
-    from kanister_py.executor.given_manifests import ManifestSource
+    from kanister_py.executor.manifest_source import ManifestSource
 
 _PACKAGE = "crossplane.render.v1alpha1"
 
@@ -77,7 +77,7 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
     from kanister_py.core.compositions.model import parse_composition
     from kanister_py.core.models import read_model
     from kanister_py.core.yaml.documents import Document
-    from kanister_py.executor.given_manifests import ManifestSource
+    from kanister_py.executor.manifest_source import ManifestSource
     from kanister_py.executor.render_xr import RenderInput, render
     from kanister_py.executor.run_pipeline import Engine
 

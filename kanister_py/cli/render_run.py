@@ -14,7 +14,7 @@ from kanister_py.core.compositions.pipeline import PipelineFatal
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.parts import controller_of, labels_of, metadata_of
 from kanister_py.core.notices import Notice
-from kanister_py.executor.given_manifests import ManifestSource
+from kanister_py.executor.manifest_source import ManifestSource
 from kanister_py.executor.render_xr import RenderInput, render
 from kanister_py.executor.run_pipeline import Engine, PipelineStepFailed, Record
 from kanister_py.ports.function_runner import FunctionUnavailable

@@ -20,7 +20,7 @@ from kanister_py.core.kube.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject

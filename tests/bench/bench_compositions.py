@@ -73,7 +73,7 @@ def _stage(count: int) -> tuple[Any, Any]:
     from kanister_py.core.compositions.model import Composition, Step
     from kanister_py.core.compositions.pipeline import Observed
     from kanister_py.core.registry.entries import FunctionRevision, RegistryBuilder
-    from kanister_py.executor.given_manifests import ManifestSource
+    from kanister_py.executor.manifest_source import ManifestSource
     from kanister_py.executor.run_pipeline import Engine, compose
 
     data = {f"key-{number:02}": "x" * 80 for number in range(20)}

@@ -34,7 +34,7 @@ from kanister_py.executor.preflight import run_preflight
 from kanister_py.executor.run.background import WaitingHost
 from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.executor.watching import SharedWatches
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.wiring import read_functions, registry_of
 from tests.bench.measure import Row

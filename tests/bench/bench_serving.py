@@ -334,7 +334,7 @@ def _whole_run(runner: Any, revision: Any, bare: Any) -> float:
     from kanister_py.core.compositions.model import Composition, Step
     from kanister_py.core.compositions.pipeline import Observed
     from kanister_py.core.registry.entries import RegistryBuilder
-    from kanister_py.executor.given_manifests import ManifestSource
+    from kanister_py.executor.manifest_source import ManifestSource
     from kanister_py.executor.run_pipeline import Engine, compose
     from kanister_py.executor.wire_messages import write_request
 

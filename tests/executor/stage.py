@@ -1,4 +1,4 @@
-"""Stage for tests of pipelines: functions that are plain Python, and a source that is a list."""
+"""Test environment for pipelines: functions as plain Python callables, and a list of objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kanister_py.core.compositions.naming import uid_of_rendered
 from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.registry.entries import FunctionRevision, Registry, RegistryBuilder
 from kanister_py.core.yaml.documents import Document
-from kanister_py.executor.given_manifests import ManifestSource
+from kanister_py.executor.manifest_source import ManifestSource
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.ports.function_runner import FunctionCall
 from tests.fake_clock import FakeClock
@@ -21,7 +21,7 @@ Answer = Callable[[Data], Mapping[str, Any]]
 
 
 class FunctionsByName:
-    """Answers for each function with a callable over data; keeps the calls it got."""
+    """Runner with a Python callable for each function, which records the calls."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = dict(answers)
@@ -45,15 +45,15 @@ def revisions(*names: str) -> Registry[FunctionRevision]:
 
 
 def xr(**more: Any) -> Data:
-    made: Data = {
+    message: Data = {
         "apiVersion": "example.org/v1",
         "kind": "XApp",
         "metadata": {"name": "shop", "namespace": "team-a"},
         "spec": {"region": "eu"},
     }
-    made |= more
-    made["metadata"].setdefault("uid", uid_of_rendered(made))
-    return made
+    message |= more
+    message["metadata"].setdefault("uid", uid_of_rendered(message))
+    return message
 
 
 def config_map(**metadata: Any) -> Data:
@@ -61,7 +61,7 @@ def config_map(**metadata: Any) -> Data:
 
 
 def adds(name: str, obj: Data, **more: Any) -> Answer:
-    """Make a function that desires one resource more."""
+    """Build a function that desires one more resource."""
 
     def answer(request: Data) -> Data:
         desired = request["desired"].get("resources", {})
@@ -74,12 +74,12 @@ def adds(name: str, obj: Data, **more: Any) -> Answer:
 
 
 def passes(request: Data, **more: Any) -> Data:
-    """Answer what was desired before."""
+    """Return the previous desired state unchanged."""
     return {"desired": request["desired"], "context": request["context"], **more}
 
 
 class Stage:
-    """Composes with functions given by name, and holds what happened."""
+    """Pipeline engine with functions given by name."""
 
     def __init__(
         self, functions: Mapping[str, Answer], objects: Sequence[Data] = (), **more: Any

@@ -1,4 +1,4 @@
-"""Large answers are processed a few at a time."""
+"""Large responses are processed a few at a time."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ PATIENCE_SECONDS = 60.0
 MIB = 1 << 20
 
 
-def test_an_answer_waits_until_there_is_room_for_it() -> None:
+def test_a_large_response_waits_for_a_free_budget() -> None:
     budget = AnswerBudget(10 * MIB)
-    has_taken, may_end, taken = Event(), Event(), Event()
+    has_taken, may_end, has_second = Event(), Event(), Event()
 
     def hold() -> None:
         with budget.scope():
             budget.take(6 * MIB)
-            budget.take(6 * MIB)  # a further one of the same scope does not wait
+            budget.take(6 * MIB)  # a second response in the same scope does not wait
             has_taken.set()
             may_end.wait(PATIENCE_SECONDS)
 
     def follow() -> None:
         with budget.scope():
             budget.take(6 * MIB)
-            taken.set()
+            has_second.set()
 
     with ThreadPoolExecutor(2) as pool:
         holding = pool.submit(hold)
         assert has_taken.wait(PATIENCE_SECONDS)
         following = pool.submit(follow)
         with budget.scope():
-            budget.take(1000)  # a small one never waits
-        assert not taken.wait(0.05)
+            budget.take(1000)  # a small response never waits
+        assert not has_second.wait(0.05)
         may_end.set()
         holding.result(PATIENCE_SECONDS)
         following.result(PATIENCE_SECONDS)
-    assert taken.is_set()
+    assert has_second.is_set()
 
 
-def test_an_answer_that_is_larger_than_the_budget_is_processed_alone() -> None:
+def test_a_response_larger_than_the_budget_is_processed_alone() -> None:
     budget = AnswerBudget(10 * MIB)
     for _ in range(2):
         with budget.scope():
@@ -55,14 +55,14 @@ def fail_within(budget: AnswerBudget) -> float:
         return 1 / 0
 
 
-def test_a_scope_that_fails_gives_back_what_it_took() -> None:
+def test_a_failed_scope_returns_its_budget() -> None:
     budget = AnswerBudget(10 * MIB)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             fail_within(budget)
 
 
-def test_outside_of_a_scope_nothing_is_counted() -> None:
+def test_responses_outside_of_a_scope_are_not_counted() -> None:
     budget = AnswerBudget(10 * MIB)
     for _ in range(3):
         budget.take(9 * MIB)

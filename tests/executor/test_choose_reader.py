@@ -1,11 +1,13 @@
-"""Readers: the version with which a restore reads what another version wrote."""
+"""Choice of the version with which a restore reads the artifacts of another version."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from kanister_py import Args, Func, PhaseContext
 from kanister_py.core.blueprints.model import Blueprint, parse_blueprint
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.objects import LocatedObject
@@ -15,27 +17,41 @@ from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.choose_reader import choose_reader
 from kanister_py.wiring import registry_of
-from tests.executor.test_preflight import Act
+
+
+class ActArgs(Args):
+    say: str = ""
+
+
+class Act(Func):
+    """Reads an artifact through its arguments."""
+
+    name = "Act"
+    Args = ActArgs
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        return {}
+
 
 RELEASED = Source("tests", parse_version("1.4.0"))
 
 
 def entry(version: str, *reads: str, removed_in: str = "", stable: bool = False) -> FunctionEntry:
-    (made,) = registry_of(Act).family("Act").candidates
+    (candidate,) = registry_of(Act).family("Act").candidates
     until = parse_version(removed_in) if removed_in else None
     since: Version | None = parse_version("1.2.0") if until else None
     listing = Listing(
         deprecated_in=since,
         removed_in=until,
-        reads=tuple(Read("Write", parse_version(each)) for each in reads),
+        reads=tuple(Read("Write", parse_version(written)) for written in reads),
     )
     number = parse_version(version)
-    return made._replace(source=RELEASED, version=number, listing=listing, is_stable=stable)
+    return candidate._replace(source=RELEASED, version=number, listing=listing, is_stable=stable)
 
 
 def registry(*entries: FunctionEntry) -> Registry[FunctionEntry]:
     builder = RegistryBuilder[FunctionEntry]()
-    builder.add([*entries], next(each for each in entries if each.is_stable))
+    builder.add([*entries], next(version for version in entries if version.is_stable))
     return builder.build()
 
 
@@ -70,11 +86,13 @@ READERS = registry(
         pytest.param("", "", "", id="no version wrote it"),
     ],
 )
-def test_the_version_that_reads_it_is_preferred(written: str, preferred: str, want: str) -> None:
-    made = blueprint()
+def test_a_version_that_reads_the_artifact_is_preferred(
+    written: str, preferred: str, want: str
+) -> None:
+    reader = blueprint()
     artifacts = {"dump": {"keyValue": {"path": "p", "version": written}}}
-    action = made.actions["restore"]
-    assert choose_reader(READERS, made, action, artifacts, preferred) == want
+    action = reader.actions["restore"]
+    assert choose_reader(READERS, reader, action, artifacts, preferred) == want
 
 
 @pytest.mark.parametrize(
@@ -85,11 +103,11 @@ def test_the_version_that_reads_it_is_preferred(written: str, preferred: str, wa
     ],
     ids=["the blueprint asks for one that does not", "all that did were removed"],
 )
-def test_where_none_reads_it_that_is_said(
+def test_an_artifact_that_no_version_reads_is_an_error(
     written: str, phase: dict[str, str], message: str
 ) -> None:
-    made = blueprint(**phase)
+    reader = blueprint(**phase)
     artifacts = {"dump": {"keyValue": {"path": "p", "version": written}}}
     with pytest.raises(UsageError) as refused:
-        choose_reader(READERS, made, made.actions["restore"], artifacts)
+        choose_reader(READERS, reader, reader.actions["restore"], artifacts)
     assert message in refused.value.message

@@ -1,4 +1,4 @@
-"""Definitions of resources: installed, upgraded, and left as they are."""
+"""Installation of definitions: created, upgraded, or left as they are."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def bring(cluster: MemoryCluster, **words: Any) -> dict[str, Change]:
     changes = install_definitions(
         cluster, SystemClock(), read_definitions("blueprints"), guard_on(cluster), **words
     )
-    return {each.name: each for each in changes}
+    return {change.name: change for change in changes}
 
 
 def steps(changes: Mapping[str, Change]) -> set[Step]:
-    return {each.step for each in changes.values()}
+    return {change.step for change in changes.values()}
 
 
 def older(cluster: MemoryCluster) -> KubeObject:
-    """Have a definition of Blueprints as Kanister installs it: phases know no funcVersion."""
+    """Install a definition of Blueprints like Kanister's, whose phases have no funcVersion."""
     manifest = copy_json(
         next(
-            each
-            for each in read_definitions("blueprints")
-            if each["metadata"]["name"] == BLUEPRINTS
+            definition
+            for definition in read_definitions("blueprints")
+            if definition["metadata"]["name"] == BLUEPRINTS
         )
     )
     manifest["metadata"]["labels"] = {"owner": "them"}
@@ -66,11 +66,11 @@ def operator(cluster: MemoryCluster, replicas: int = 1) -> None:
     )
 
 
-def test_a_bare_cluster_gets_them_all_and_installing_again_changes_nothing() -> None:
+def test_installing_twice_changes_nothing_the_second_time() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     assert steps(bring(cluster)) == {Step.CREATED}
     before = cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items
-    assert [each["metadata"]["name"] for each in before] == [
+    assert [definition["metadata"]["name"] for definition in before] == [
         "actionsets.cr.kanister.io",
         BLUEPRINTS,
         "profiles.cr.kanister.io",
@@ -82,7 +82,7 @@ def test_a_bare_cluster_gets_them_all_and_installing_again_changes_nothing() -> 
     assert cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items == before
 
 
-def test_installing_leaves_a_definition_that_differs_and_says_where() -> None:
+def test_installing_keeps_a_different_definition_and_reports_the_differences() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     changes = bring(cluster)
@@ -93,7 +93,7 @@ def test_installing_leaves_a_definition_that_differs_and_says_where() -> None:
     assert cluster.get(CUSTOM_RESOURCE_DEFINITIONS, BLUEPRINTS) == before
 
 
-def test_a_dry_run_tells_of_an_upgrade_and_changes_nothing() -> None:
+def test_a_dry_run_reports_an_upgrade_and_changes_nothing() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     changes = bring(cluster, replaces=True, dry_run=True)
@@ -101,7 +101,7 @@ def test_a_dry_run_tells_of_an_upgrade_and_changes_nothing() -> None:
     assert cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items == [before]
 
 
-def test_an_upgrade_brings_our_fields_and_keeps_whose_the_definition_is() -> None:
+def test_an_upgrade_adds_our_fields_and_keeps_the_owner() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     assert bring(cluster, replaces=True)[BLUEPRINTS].step is Step.UPGRADED
@@ -111,7 +111,7 @@ def test_an_upgrade_brings_our_fields_and_keeps_whose_the_definition_is() -> Non
     assert steps(bring(cluster)) == {Step.UNCHANGED}
 
 
-def test_nothing_is_replaced_while_kanisters_operator_runs() -> None:
+def test_no_definition_is_replaced_while_kanisters_operator_runs() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     operator(cluster)
@@ -120,7 +120,7 @@ def test_nothing_is_replaced_while_kanisters_operator_runs() -> None:
     assert cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items == [before]
 
 
-def test_an_operator_that_is_scaled_to_nothing_is_no_obstacle() -> None:
+def test_an_operator_without_replicas_does_not_block_an_upgrade() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     older(cluster)
     operator(cluster, replicas=0)

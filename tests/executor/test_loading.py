@@ -1,4 +1,4 @@
-"""Loading of functions: the class behind an entry, and what can be wrong with it."""
+"""Loading of the class of an entry, and its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.wiring import registry_of
 
 
 class _Opaque:
-    """Nothing that a model could know how to read."""
+    """A type that pydantic has no schema for."""
 
 
 class UnreadableArgs(Args):
@@ -41,15 +41,15 @@ class Plain(Func):
         return {}
 
 
-def test_arguments_that_no_model_can_be_built_of_are_the_fault_of_their_plugin() -> None:
+def test_invalid_argument_models_are_errors_of_the_plugin() -> None:
     ((entry,),) = registry_of(Unreadable)
-    with pytest.raises(PluginBroken) as found:
+    with pytest.raises(PluginBroken) as caught:
         load_function(entry)
-    assert "UnreadableArgs" in found.value.message or "_Opaque" in found.value.message
-    assert "\n" not in found.value.message
+    assert "UnreadableArgs" in caught.value.message or "_Opaque" in caught.value.message
+    assert "\n" not in caught.value.message
 
 
-def test_a_function_that_is_loaded_has_its_model_built() -> None:
+def test_loading_a_function_builds_its_model() -> None:
     ((entry,),) = registry_of(Plain)
     assert load_function(entry) is Plain
     assert PlainArgs.__pydantic_complete__

@@ -1,4 +1,4 @@
-"""Known objects: what was seen last is what is there, also right after a write of ours."""
+"""Object cache: latest states of objects, including our own writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMIT_SECONDS = 180.0
 
 
 class Watched:
-    """A cluster whose watches tell nothing while they are held back."""
+    """A cache over a cluster whose watch events can be held back."""
 
     def __init__(self) -> None:
         self.cluster = MemoryCluster(clock=SystemClock())
@@ -56,10 +56,10 @@ class Watched:
         old: KubeObject | None,
         new: KubeObject | None,
     ) -> None:
-        known = self.seen.get_cached(resource, key)
+        cached = self.seen.get_cached(resource, key)
         is_own = new is not None and self.seen.is_own_write(resource, new)
         with self._changed:
-            self.changes.append((key.name, colour_of(known)))
+            self.changes.append((key.name, colour_of(cached)))
             self.own.append(is_own)
             self._changed.notify_all()
 
@@ -105,112 +105,112 @@ def colour_of(obj: KubeObject | None) -> str:
 
 
 @pytest.fixture
-def there() -> Iterator[Watched]:
-    made = Watched()
-    yield made
-    made.is_open.set()
-    made.seen.close()
+def watched() -> Iterator[Watched]:
+    watched = Watched()
+    yield watched
+    watched.is_open.set()
+    watched.seen.close()
 
 
-def colour_seen(there: Watched) -> str:
-    return colour_of(there.seen.get_cached(CONFIG_MAPS, KEY))
+def colour_seen(watched: Watched) -> str:
+    return colour_of(watched.seen.get_cached(CONFIG_MAPS, KEY))
 
 
-def test_what_others_write_is_seen_by_the_watch(there: Watched) -> None:
-    there.seen.watch(CONFIG_MAPS)
-    there.write("red")
-    there.until(lambda: ("settings", "red") in there.changes)
-    assert colour_seen(there) == "red"
-    assert there.own == [False]
+def test_writes_of_others_are_reported_by_the_watch(watched: Watched) -> None:
+    watched.seen.watch(CONFIG_MAPS)
+    watched.write("red")
+    watched.until(lambda: ("settings", "red") in watched.changes)
+    assert colour_seen(watched) == "red"
+    assert watched.own == [False]
 
 
-def test_what_we_write_is_known_at_once(there: Watched) -> None:
-    there.seen.watch(CONFIG_MAPS)
-    there.until(lambda: bool(there.watched))
-    there.is_open.clear()
-    there.seen.remember(there.write("red"))
-    assert colour_seen(there) == "red"
-    assert colour_of(there.seen.get(CONFIG_MAPS, KEY)) == "red"
+def test_own_writes_are_visible_immediately(watched: Watched) -> None:
+    watched.seen.watch(CONFIG_MAPS)
+    watched.until(lambda: bool(watched.watched))
+    watched.is_open.clear()
+    watched.seen.remember(watched.write("red"))
+    assert colour_seen(watched) == "red"
+    assert colour_of(watched.seen.get(CONFIG_MAPS, KEY)) == "red"
 
 
-def test_older_news_does_not_undo_what_we_wrote(there: Watched) -> None:
-    there.seen.watch(CONFIG_MAPS)
-    there.write("red")
-    there.until(lambda: ("settings", "red") in there.changes)
-    there.is_open.clear()
-    there.write("green")
-    there.seen.remember(there.write("blue"))
-    there.is_open.set()
-    there.until(lambda: len(there.changes) == 3)
-    assert [each for _name, each in there.changes] == ["red", "blue", "blue"]
-    assert there.own == [False, False, True]
+def test_an_older_event_does_not_undo_an_own_write(watched: Watched) -> None:
+    watched.seen.watch(CONFIG_MAPS)
+    watched.write("red")
+    watched.until(lambda: ("settings", "red") in watched.changes)
+    watched.is_open.clear()
+    watched.write("green")
+    watched.seen.remember(watched.write("blue"))
+    watched.is_open.set()
+    watched.until(lambda: len(watched.changes) == 3)
+    assert [colour for _name, colour in watched.changes] == ["red", "blue", "blue"]
+    assert watched.own == [False, False, True]
 
 
-def test_newer_news_replaces_what_we_wrote(there: Watched) -> None:
-    there.seen.watch(CONFIG_MAPS)
-    there.until(lambda: bool(there.watched))
-    there.is_open.clear()
-    there.seen.remember(there.write("red"))
-    there.write("green")
-    there.is_open.set()
-    there.until(lambda: ("settings", "green") in there.changes)
-    assert colour_seen(there) == "green"
+def test_a_newer_event_replaces_an_own_write(watched: Watched) -> None:
+    watched.seen.watch(CONFIG_MAPS)
+    watched.until(lambda: bool(watched.watched))
+    watched.is_open.clear()
+    watched.seen.remember(watched.write("red"))
+    watched.write("green")
+    watched.is_open.set()
+    watched.until(lambda: ("settings", "green") in watched.changes)
+    assert colour_seen(watched) == "green"
 
 
-def test_what_we_wrote_and_somebody_deleted_is_gone(there: Watched) -> None:
-    there.seen.watch(CONFIG_MAPS)
-    there.until(lambda: bool(there.watched))
-    there.is_open.clear()
-    there.seen.remember(there.write("red"))
-    there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
-    there.is_open.set()
-    there.until(lambda: ("settings", "") in there.changes)
-    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
-    assert there.seen.get(CONFIG_MAPS, KEY) is None
+def test_an_own_write_that_was_deleted_since_is_gone(watched: Watched) -> None:
+    watched.seen.watch(CONFIG_MAPS)
+    watched.until(lambda: bool(watched.watched))
+    watched.is_open.clear()
+    watched.seen.remember(watched.write("red"))
+    watched.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
+    watched.is_open.set()
+    watched.until(lambda: ("settings", "") in watched.changes)
+    assert watched.seen.get_cached(CONFIG_MAPS, KEY) is None
+    assert watched.seen.get(CONFIG_MAPS, KEY) is None
 
 
-def test_news_of_an_end_that_overtake_our_own_answer_count(there: Watched) -> None:
-    there.seen.watch(CONFIG_MAPS)
-    written = there.write("red")
-    there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
-    there.until(lambda: len(there.changes) == 2)
-    there.seen.remember(written)
-    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
-    # One that is made anew under the same name is another one.
-    there.is_open.clear()
-    there.seen.remember(there.write("green"))
-    assert colour_seen(there) == "green"
+def test_a_deletion_event_before_our_own_response_counts(watched: Watched) -> None:
+    watched.seen.watch(CONFIG_MAPS)
+    written = watched.write("red")
+    watched.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
+    watched.until(lambda: len(watched.changes) == 2)
+    watched.seen.remember(written)
+    assert watched.seen.get_cached(CONFIG_MAPS, KEY) is None
+    # An object created again with the same name is a different object.
+    watched.is_open.clear()
+    watched.seen.remember(watched.write("green"))
+    assert colour_seen(watched) == "green"
 
 
-def test_what_was_deleted_before_anybody_watched_is_gone(there: Watched) -> None:
-    there.seen.remember(there.write("red"))
-    assert colour_seen(there) == "red"
-    there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
-    there.seen.watch(CONFIG_MAPS)
-    there.cluster.apply(settings("x", "other"), field_manager="people", force=True)
-    # Its dependents hear of that.
-    there.until(lambda: {("settings", ""), ("other", "x")} <= set(there.changes))
-    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
-    assert there.seen.get(CONFIG_MAPS, KEY) is None
+def test_an_object_deleted_before_the_watch_is_gone(watched: Watched) -> None:
+    watched.seen.remember(watched.write("red"))
+    assert colour_seen(watched) == "red"
+    watched.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
+    watched.seen.watch(CONFIG_MAPS)
+    watched.cluster.apply(settings("x", "other"), field_manager="people", force=True)
+    # The dependents are notified of the deletion.
+    watched.until(lambda: {("settings", ""), ("other", "x")} <= set(watched.changes))
+    assert watched.seen.get_cached(CONFIG_MAPS, KEY) is None
+    assert watched.seen.get(CONFIG_MAPS, KEY) is None
 
 
-def test_lists_hold_what_we_wrote_and_only_what_is_asked_for(there: Watched) -> None:
+def test_lists_contain_own_writes_and_only_selected_objects(watched: Watched) -> None:
     for name, labels in (("a", {"tier": "db"}), ("b", {"tier": "web"}), ("c", {"tier": "db"})):
-        there.cluster.apply(settings("red", name, **labels), field_manager="people", force=True)
-    there.seen.watch(CONFIG_MAPS)
-    there.until(lambda: len(there.changes) == 3)
-    there.is_open.clear()
+        watched.cluster.apply(settings("red", name, **labels), field_manager="people", force=True)
+    watched.seen.watch(CONFIG_MAPS)
+    watched.until(lambda: len(watched.changes) == 3)
+    watched.is_open.clear()
     changed = copy_json(settings("blue", "c", tier="db"))
-    there.seen.remember(there.cluster.apply(changed, field_manager="people", force=True))
-    found = there.seen.list(CONFIG_MAPS, "", {"tier": "db"})
-    assert [(each["metadata"]["name"], colour_of(each)) for each in found] == [
+    watched.seen.remember(watched.cluster.apply(changed, field_manager="people", force=True))
+    objects = watched.seen.list(CONFIG_MAPS, "", {"tier": "db"})
+    assert [(obj["metadata"]["name"], colour_of(obj)) for obj in objects] == [
         ("a", "red"),
         ("c", "blue"),
     ]
-    assert there.seen.list(CONFIG_MAPS, "elsewhere", {}) == []
+    assert watched.seen.list(CONFIG_MAPS, "elsewhere", {}) == []
 
 
-def test_secrets_are_read_and_never_watched(there: Watched) -> None:
+def test_secrets_are_read_and_never_watched(watched: Watched) -> None:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -218,28 +218,28 @@ def test_secrets_are_read_and_never_watched(there: Watched) -> None:
         "data": {"key": "eA=="},
     }
     key = ObjectKey("default", "door")
-    there.seen.remember(there.cluster.create(secret))
-    there.seen.watch(SECRETS)
-    found = there.seen.get(SECRETS, key)
-    assert found is not None
-    assert [each["metadata"]["name"] for each in there.seen.list(SECRETS, "", {"of": "house"})] == [
+    watched.seen.remember(watched.cluster.create(secret))
+    watched.seen.watch(SECRETS)
+    cached = watched.seen.get(SECRETS, key)
+    assert cached is not None
+    assert [obj["metadata"]["name"] for obj in watched.seen.list(SECRETS, "", {"of": "house"})] == [
         "door"
     ]
-    there.cluster.delete(SECRETS, "door", namespace="default")
-    assert there.seen.get(SECRETS, key) is None
-    assert there.seen.get_cached(SECRETS, key) is None
-    assert there.seen.watched == ()
-    assert there.watched == []
+    watched.cluster.delete(SECRETS, "door", namespace="default")
+    assert watched.seen.get(SECRETS, key) is None
+    assert watched.seen.get_cached(SECRETS, key) is None
+    assert watched.seen.watched == ()
+    assert watched.watched == []
 
 
-def test_a_kind_that_is_watched_no_longer_is_forgotten(there: Watched) -> None:
-    there.seen.watch(CONFIG_MAPS)
-    there.seen.remember(there.write("red"))
-    there.seen.stop(CONFIG_MAPS)
-    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
-    assert not there.seen.has_synced(CONFIG_MAPS)
+def test_a_kind_that_is_no_longer_watched_is_dropped(watched: Watched) -> None:
+    watched.seen.watch(CONFIG_MAPS)
+    watched.seen.remember(watched.write("red"))
+    watched.seen.stop(CONFIG_MAPS)
+    assert watched.seen.get_cached(CONFIG_MAPS, KEY) is None
+    assert not watched.seen.has_synced(CONFIG_MAPS)
 
 
-def test_a_reference_to_a_kind_that_is_not_there_finds_nothing(there: Watched) -> None:
+def test_a_reference_to_a_missing_kind_finds_nothing(watched: Watched) -> None:
     reference = {"apiVersion": "x.org/v1", "kind": "Nowhere", "name": "a"}
-    assert there.seen.find(reference) is None
+    assert watched.seen.find(reference) is None

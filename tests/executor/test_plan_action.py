@@ -1,4 +1,4 @@
-"""Plans of actions: phases, and what is not known of them."""
+"""Plans of actions: phases, and values that are not known yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ShellArgs(Args):
 
 
 class Shell(Func):
-    """Runs something."""
+    """Runs a command."""
 
     name = "Shell"
     Args = ShellArgs
@@ -116,21 +116,21 @@ def plan(
     )
     blueprint = blueprints_in(parse_documents(TEXT))[0].blueprint
     moment = datetime(2026, 11, 18, tzinfo=UTC)
-    given = Circumstances(registry_of(Shell), moment, NO_EFFECTS)
-    return plan_action(blueprint, spec, cluster, given)
+    circumstances = Circumstances(registry_of(Shell), moment, NO_EFFECTS)
+    return plan_action(blueprint, spec, cluster, circumstances)
 
 
-def test_a_plan_names_declared_inputs_that_are_not_given() -> None:
+def test_a_plan_lists_missing_declared_inputs() -> None:
     declares = TEXT.replace("  go:\n", "  go:\n    secretNames: [login]\n", 1)
     (located,) = blueprints_in(parse_documents(declares))
     moment = datetime(2026, 11, 18, tzinfo=UTC)
     circumstances = Circumstances(registry_of(Shell), moment, NO_EFFECTS)
     target = TargetReference(kind="Namespace", name="shop", namespace="shop")
     cluster = MemoryCluster(clock=SystemClock())
-    made = plan_action(
+    planned = plan_action(
         located.blueprint, ActionSpec(name="go", object=target), cluster, circumstances
     )
-    assert "go declares the Secret login in secretNames, and none is given" in made.unchecked
+    assert "go declares the Secret login in secretNames, and none is given" in planned.unchecked
 
 
 def plan_of_text(
@@ -141,7 +141,7 @@ def plan_of_text(
     objects: str = "{}",
     is_real: bool = False,
 ) -> Plan:
-    """Plan an action whose one arg reads something; a Secret and an option are given."""
+    """Plan an action with one argument that reads `read`; a Secret and an option are given."""
     cluster = MemoryCluster(clock=SystemClock())
     cluster.load([SECRET])
     text = f"""\
@@ -165,33 +165,35 @@ actions:
     )
     blueprint = blueprints_in(parse_documents(text))[0].blueprint
     moment = datetime(2026, 11, 18, tzinfo=UTC)
-    given = Circumstances(registry_of(Shell), moment, NO_EFFECTS, is_real=is_real)
-    return plan_action(blueprint, spec, cluster, given)
+    circumstances = Circumstances(registry_of(Shell), moment, NO_EFFECTS, is_real=is_real)
+    return plan_action(blueprint, spec, cluster, circumstances)
 
 
-class TestAPlan:
-    def test_shows_every_phase_in_its_order_with_its_version_and_why(self) -> None:
-        found = plan().phases
-        assert [each.name for each in found] == ["first", "second", "third", "fourth", "last"]
-        assert (found[0].version, found[0].why) == ("v0.0.0", "the stable version")
-        assert found[1].why == "v7.0.0 is not known"
-        assert [each.reason for each in found[1].notices] == ["FunctionVersionFallback"]
+class TestPlan:
+    def test_phases_are_in_order_with_their_versions_and_reasons(self) -> None:
+        phases = plan().phases
+        assert [phase.name for phase in phases] == ["first", "second", "third", "fourth", "last"]
+        assert (phases[0].version, phases[0].why) == ("v0.0.0", "the stable version")
+        assert phases[1].why == "v7.0.0 is not known"
+        assert [notice.reason for notice in phases[1].notices] == ["FunctionVersionFallback"]
 
-    def test_renders_what_can_be_known(self) -> None:
+    def test_known_values_are_rendered(self) -> None:
         first = plan().phases[0]
         assert first.condition == "yes"
         assert first.args["namespace"] == "shop"
         assert first.args["command"][0] == "db"
 
-    def test_masks_secrets(self) -> None:
+    def test_secrets_are_masked(self) -> None:
         first = plan().phases[0]
         assert "sesame" not in str(plan().as_dict())
         assert first.args["command"][1] == "***"
 
-    def test_leaves_what_depends_on_an_earlier_output_as_it_is(self) -> None:
+    def test_texts_that_depend_on_earlier_outputs_stay_unrendered(self) -> None:
         second = plan().phases[1]
         assert second.args["command"] == ["{{ .Phases.first.Output.path }}", "fixed"]
-        assert [str(each) for each in second.unknown] == ["args.command[0]: known after first"]
+        assert [str(unknown) for unknown in second.unknown] == [
+            "args.command[0]: known after first"
+        ]
 
     @pytest.mark.parametrize(
         "objects",
@@ -200,23 +202,25 @@ class TestAPlan:
             pytest.param([], id="of a workload that nobody gave"),
         ],
     )
-    def test_does_not_take_pods_that_are_to_come_for_none(
-        self, objects: list[dict[str, Any]]
-    ) -> None:
+    def test_pods_that_are_not_running_yet_are_unknown(self, objects: list[dict[str, Any]]) -> None:
         (enter,) = plan("pods", objects).phases
-        assert [each.path for each in enter.unknown] == [f"args.command[{at}]" for at in range(3)]
+        assert [unknown.path for unknown in enter.unknown] == [
+            f"args.command[{at}]" for at in range(3)
+        ]
         assert "are not running yet" in enter.unknown[0].why
         assert enter.args["command"][3] == "db"
         assert bool(plan("pods", objects).unread) is not bool(objects)
 
-    def test_knows_that_a_workload_without_replicas_has_no_pods(self) -> None:
+    def test_a_workload_without_replicas_has_no_pods(self) -> None:
         (enter,) = plan("pods", [deployment(0)]).phases
-        assert [each.path for each in enter.unknown] == ["args.command[0]"]
+        assert [unknown.path for unknown in enter.unknown] == ["args.command[0]"]
         assert enter.args["command"][1] == ""
 
-    def test_says_what_was_not_given(self) -> None:
+    def test_missing_inputs_are_listed(self) -> None:
         first = plan().phases[0]
-        assert [(each.path, each.after) for each in first.unknown] == [("args.command[2]", ())]
+        assert [(unknown.path, unknown.after) for unknown in first.unknown] == [
+            ("args.command[2]", ())
+        ]
         assert first.unknown[0].why == 'no "absent" in .Options; there are: really'
 
     @pytest.mark.parametrize(
@@ -236,10 +240,10 @@ class TestAPlan:
             ),
         ],
     )
-    def test_refuses_a_wrong_name_in_what_is_given(self, read: str, why: str) -> None:
-        found = plan_of_text(read)
-        assert found.has_errors
-        assert why in found.phases[0].errors[0]
+    def test_an_unknown_name_in_a_given_object_is_an_error(self, read: str, why: str) -> None:
+        planned = plan_of_text(read)
+        assert planned.has_errors
+        assert why in planned.phases[0].errors[0]
 
     @pytest.mark.parametrize(
         "read",
@@ -249,25 +253,25 @@ class TestAPlan:
             pytest.param(".Options.database }}{{ .Options.database2", id="one like one in use"),
         ],
     )
-    def test_holds_against_no_action_what_was_not_given(self, read: str) -> None:
-        found = plan_of_text(read)
-        assert not found.has_errors
-        assert [each.path for each in found.phases[0].unknown] == ["args.command[0]"]
+    def test_missing_inputs_are_no_errors(self, read: str) -> None:
+        planned = plan_of_text(read)
+        assert not planned.has_errors
+        assert [unknown.path for unknown in planned.phases[0].unknown] == ["args.command[0]"]
 
-    def test_lists_everything_that_a_text_lacks(self) -> None:
-        found = plan_of_text(".Secrets.a.Data.x }}{{ .ConfigMaps.b.Data.y }}{{ .Profile.Location")
-        assert not found.has_errors
-        assert [each.split(";")[0] for each in found.lacking] == [
+    def test_all_missing_values_of_a_text_are_listed(self) -> None:
+        planned = plan_of_text(".Secrets.a.Data.x }}{{ .ConfigMaps.b.Data.y }}{{ .Profile.Location")
+        assert not planned.has_errors
+        assert [reason.split(";")[0] for reason in planned.lacking] == [
             'no "a" in .Secrets',
             'no "b" in .ConfigMaps',
             '.Profile is not there, and has no "Location"',
         ]
 
-    def test_lists_everything_that_a_text_in_jinja2_lacks(self) -> None:
+    def test_all_missing_values_of_a_jinja2_text_are_listed(self) -> None:
         read = "Secrets.a.Data.x }}{{ ConfigMaps.b.Data.y | upper }}{{ Profile.Location"
-        found = plan_of_text(read, engine="jinja2")
-        assert not found.has_errors
-        assert [each.split(";")[0] for each in found.lacking] == [
+        planned = plan_of_text(read, engine="jinja2")
+        assert not planned.has_errors
+        assert [reason.split(";")[0] for reason in planned.lacking] == [
             "Line 1: 'a' is undefined in Secrets",
             "Line 1: 'b' is undefined in ConfigMaps",
             'Line 1: Profile is not there, and has no "Location"',
@@ -291,7 +295,7 @@ class TestAPlan:
             ),
         ],
     )
-    def test_refuses_in_jinja2_what_it_refuses_in_go(
+    def test_jinja2_templates_have_the_same_errors_as_go_templates(
         self, read: str, kind: str, is_wrong: bool
     ) -> None:
         assert plan_of_text(read.replace("'", "''"), kind, engine="jinja2").has_errors is is_wrong
@@ -313,25 +317,23 @@ class TestAPlan:
             ),
         ],
     )
-    def test_refuses_a_workload_that_the_given_object_is_not(
+    def test_reading_another_kind_of_workload_is_an_error(
         self, read: str, kind: str, is_wrong: bool
     ) -> None:
         assert plan_of_text(read, kind).has_errors is is_wrong
 
     @pytest.mark.parametrize("is_real", [True, False])
-    def test_takes_an_object_that_is_not_in_a_real_cluster_for_an_error(
-        self, is_real: bool
-    ) -> None:
-        found = plan_of_text(".Time", objects="{k: {kind: Secret, name: nope}}", is_real=is_real)
-        assert found.has_errors is is_real
-        assert ("Secret nope is not there" in "".join(found.phases[0].errors)) is is_real
-        assert bool(found.unread) is not is_real
+    def test_a_missing_object_in_a_real_cluster_is_an_error(self, is_real: bool) -> None:
+        planned = plan_of_text(".Time", objects="{k: {kind: Secret, name: nope}}", is_real=is_real)
+        assert planned.has_errors is is_real
+        assert ("Secret nope is not there" in "".join(planned.phases[0].errors)) is is_real
+        assert bool(planned.unread) is not is_real
 
-    def test_takes_an_action_s_object_that_a_real_cluster_lacks_for_an_error(self) -> None:
-        found = plan_of_text(".Deployment.Name", "Deployment", is_real=True)
-        assert "Deployment default/default" in found.errors[0]
+    def test_a_missing_target_in_a_real_cluster_is_an_error(self) -> None:
+        planned = plan_of_text(".Deployment.Name", "Deployment", is_real=True)
+        assert "Deployment default/default" in planned.errors[0]
 
-    def test_refuses_a_profile_that_is_given_and_says_nothing_that_can_be_used(self) -> None:
+    def test_an_unusable_profile_is_an_error(self) -> None:
         profile = {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "Profile",
@@ -339,31 +341,31 @@ class TestAPlan:
             "location": {"type": "s3Compliant"},
             "credential": {"type": "tape"},
         }
-        found = plan(objects=[SECRET, profile], profile=True)
-        assert len(found.errors) == 1
-        assert "tape" in found.errors[0]
+        planned = plan(objects=[SECRET, profile], profile=True)
+        assert len(planned.errors) == 1
+        assert "tape" in planned.errors[0]
         assert plan(objects=[SECRET], profile=True).errors == ()
 
-    def test_says_which_objects_cannot_be_named_yet(self) -> None:
-        found = plan_of_text(".Time", objects='{k: {kind: Secret, name: "{{ .Options.o }}"}}')
-        assert [each.path for each in found.phases[0].unknown] == ["objects.k.name"]
+    def test_objects_with_unknown_names_are_unknown(self) -> None:
+        planned = plan_of_text(".Time", objects='{k: {kind: Secret, name: "{{ .Options.o }}"}}')
+        assert [unknown.path for unknown in planned.phases[0].unknown] == ["objects.k.name"]
 
-    def test_says_what_it_would_touch(self) -> None:
+    def test_accesses_are_listed(self) -> None:
         assert plan().phases[0].accesses == (Access("", "pods", ("create", "delete"), "shop"),)
 
-    def test_says_what_could_not_run(self) -> None:
-        found = plan()
-        assert found.has_errors
-        assert "{Shel} has not been registered; did you mean Shell?" in found.phases[3].errors[0]
-        assert "unclosed action" in found.phases[4].errors[0]
+    def test_phases_that_could_not_run_have_errors(self) -> None:
+        planned = plan()
+        assert planned.has_errors
+        assert "{Shel} has not been registered; did you mean Shell?" in planned.phases[3].errors[0]
+        assert "unclosed action" in planned.phases[4].errors[0]
 
-    def test_goes_on_without_what_is_not_in_the_cluster(self) -> None:
-        found = plan(objects=())
-        assert len(found.unread) == 2
-        assert found.phases[0].args["command"][0] == "db"
-        assert found.phases[0].args["command"][1].startswith("{{ index .Phases")
+    def test_planning_continues_without_missing_objects(self) -> None:
+        planned = plan(objects=())
+        assert len(planned.unread) == 2
+        assert planned.phases[0].args["command"][0] == "db"
+        assert planned.phases[0].args["command"][1].startswith("{{ index .Phases")
 
-    def test_is_there_for_actions_that_are(self) -> None:
+    def test_an_unknown_action_is_an_error(self) -> None:
         with refused_as("ActionNotFound"):
             plan("come")
 
@@ -383,10 +385,10 @@ class TestAPlan:
         pytest.param("Namespace.Name()", "jinja2", id="a call of a text"),
     ],
 )
-def test_a_plan_is_red_for_a_text_that_fails_whatever_else_is_given(read: str, engine: str) -> None:
-    made = plan_of_text(read, engine=engine, objects=_KEYS)
-    assert made.has_errors
-    assert not made.lacking
+def test_a_text_that_always_fails_is_an_error(read: str, engine: str) -> None:
+    planned = plan_of_text(read, engine=engine, objects=_KEYS)
+    assert planned.has_errors
+    assert not planned.lacking
 
 
 @pytest.mark.parametrize(
@@ -400,10 +402,10 @@ def test_a_plan_is_red_for_a_text_that_fails_whatever_else_is_given(read: str, e
         'if lt (.Time | trunc 4) "3000" }}{{ fail "not today" }}{{ end',
     ],
 )
-def test_a_plan_leaves_open_what_may_fail_only_here_and_now(read: str) -> None:
-    made = plan_of_text(read)
-    assert not made.has_errors
-    assert made.lacking
+def test_a_text_that_may_succeed_later_is_no_error(read: str) -> None:
+    planned = plan_of_text(read)
+    assert not planned.has_errors
+    assert planned.lacking
 
 
 _KEYS = "{keys: {kind: Secret, name: keys, namespace: shop}}"
@@ -412,8 +414,8 @@ _KEYS = "{keys: {kind: Secret, name: keys, namespace: shop}}"
 @pytest.mark.parametrize(
     ("read", "engine"), [("toJson .Profile", "go"), ("Profile | tojson", "jinja2")]
 )
-def test_a_plan_says_that_kando_would_get_no_profile(read: str, engine: str) -> None:
-    made = plan_of_text(read, engine=engine)
-    assert not made.has_errors
-    (why,) = made.lacking
+def test_a_missing_profile_for_kando_is_reported(read: str, engine: str) -> None:
+    planned = plan_of_text(read, engine=engine)
+    assert not planned.has_errors
+    (why,) = planned.lacking
     assert why.startswith(".Profile is missing")

@@ -1,4 +1,4 @@
-"""Check of an action before it acts: all that is sure to fail, at once."""
+"""Check of an action before its first phase: all certain failures at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ActOutputs(Outputs):
 
 
 class Act(Func):
-    """Acts, and touches nothing that templates read."""
+    """Acts, and changes nothing that templates read."""
 
     name = "Act"
     Args = ActArgs
@@ -54,31 +54,31 @@ def _time(text: str) -> str:
     return text
 
 
-class PatientArgs(ActArgs):
+class WithDurationArgs(ActArgs):
     patience: Annotated[str, AfterValidator(_time)] = "1s"
 
 
-class Patient(Act):
-    """Acts, and says how long."""
+class WithDuration(Act):
+    """Acts, with a duration as argument."""
 
-    name = "Patient"
-    Args = PatientArgs
+    name = "WithDuration"
+    Args = WithDurationArgs
 
 
-class Looks(Act):
-    """Waits for something that others do."""
+class WaitsForChange(Act):
+    """Waits for a change in the cluster."""
 
-    name = "Looks"
+    name = "WaitsForChange"
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
         return [Access("", "pods", ("get", "watch"))]
 
 
-class Elsewhere(Act):
-    """Acts outside the cluster."""
+class ActsOutside(Act):
+    """Acts outside of the cluster."""
 
-    name = "Elsewhere"
+    name = "ActsOutside"
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
@@ -86,7 +86,7 @@ class Elsewhere(Act):
 
 
 class Declare(Act):
-    """Changes a custom resource, of which an operator may make anything."""
+    """Changes a custom resource, whose operator may create anything."""
 
     name = "Declare"
 
@@ -96,7 +96,7 @@ class Declare(Act):
 
 
 class Command(Act):
-    """Runs a command, which may do anything."""
+    """Runs a command, which may change anything."""
 
     name = "Command"
 
@@ -110,7 +110,7 @@ def act(name: str, say: str = "x", func: str = "Act", **more: Any) -> dict[str, 
 
 
 class NeedsPod(Act):
-    """Is sure to need a pod."""
+    """Always needs a pod."""
 
     name = "NeedsPod"
     needs_pods = True
@@ -121,7 +121,7 @@ class PodActArgs(ActArgs):
 
 
 class MakesPod(Act):
-    """Lays the ActionSet's `podOverride` over its pod."""
+    """Merges the ActionSet's `podOverride` into its pod."""
 
     name = "MakesPod"
     Args = PodActArgs
@@ -136,11 +136,15 @@ def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any) -> Run:
+def run_manifest(
+    manifest: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any
+) -> Run:
     _ACTED.clear()
-    registry = registry_of(Act, Command, Looks, Elsewhere, Declare, Patient, NeedsPod, MakesPod)
+    registry = registry_of(
+        Act, Command, WaitsForChange, ActsOutside, Declare, WithDuration, NeedsPod, MakesPod
+    )
     settings = RunSettings(objects=tuple(objects), registry=registry)
-    return run_blueprint(made, "go", settings=settings, **more).wait(180)
+    return run_blueprint(manifest, "go", settings=settings, **more).wait(180)
 
 
 def problems_of(run: Run) -> list[str]:
@@ -149,13 +153,13 @@ def problems_of(run: Run) -> list[str]:
 
 
 ABSENT = {"s": {"kind": "Secret", "name": "absent", "namespace": "shop"}}
-THERE = {
+SECRET = {
     "apiVersion": "v1",
     "kind": "Secret",
     "metadata": {"name": "absent", "namespace": "shop"},
     "stringData": {"password": "correct-horse"},
 }
-READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
+READS_SECRET = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
 
 
 @pytest.mark.parametrize(
@@ -193,7 +197,7 @@ READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
         pytest.param(
             act(
                 "second",
-                func="Patient",
+                func="WithDuration",
                 args={"patience": "5", "say": "{{ .Phases.first.Output.word }}"},
             ),
             "patience: Failed to decode arg `patience`: no time",
@@ -201,10 +205,10 @@ READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
         ),
     ],
 )
-def test_a_mistake_in_a_later_phase_is_told_before_the_first_one_acts(
+def test_an_error_in_a_later_phase_is_reported_before_the_first_phase_starts(
     second: dict[str, Any], want: str
 ) -> None:
-    run = ran(blueprint(act("first"), second), options={"word": "x"})
+    run = run_manifest(blueprint(act("first"), second), options={"word": "x"})
     (problem,) = problems_of(run)
     assert want in problem
     assert "go/second" in problem
@@ -212,31 +216,31 @@ def test_a_mistake_in_a_later_phase_is_told_before_the_first_one_acts(
     error = run.progress.error
     assert error is not None
     assert error.phase == "second"
-    states = [each["state"] for each in run.status["actions"][0]["phases"]]
+    states = [phase["state"] for phase in run.status["actions"][0]["phases"]]
     assert states == ["pending", "failed"]
 
 
-def test_a_template_that_cannot_be_read_is_the_only_problem_of_its_argument() -> None:
+def test_a_template_syntax_error_is_the_only_problem_of_its_argument() -> None:
     spec = "a: {{ .Options.x | \nb: ["
     args = {"operation": "create", "namespace": "default", "spec": spec}
     settings = RunSettings(registry=read_functions().registry)
-    made = blueprint({"func": "KubeOps", "name": "create", "args": args})
-    run = run_blueprint(made, "go", settings=settings).wait(180)
+    manifest = blueprint({"func": "KubeOps", "name": "create", "args": args})
+    run = run_blueprint(manifest, "go", settings=settings).wait(180)
     assert run.progress.error is not None
     assert run.progress.error.reason == "TemplateParseError"
     assert "Not valid YAML" not in str(run.status)
 
 
-def test_a_phase_that_needs_a_pod_is_refused_before_the_first_one_where_none_runs() -> None:
+def test_a_phase_that_needs_a_pod_is_refused_if_pods_are_not_run() -> None:
     needing = act("second", func="NeedsPod")
-    run = ran(blueprint(act("first"), needing))
+    run = run_manifest(blueprint(act("first"), needing))
     (problem,) = problems_of(run)
     assert "NeedsPod needs a pod" in problem
     assert "--pods=processes" in problem
     assert run.progress.error is not None
     assert run.progress.error.reason == "PodsNotRun"
     assert _ACTED == []
-    skipped = ran(blueprint(act("first"), {**needing, "if": "false"}))
+    skipped = run_manifest(blueprint(act("first"), {**needing, "if": "false"}))
     assert skipped.is_complete
 
 
@@ -247,10 +251,10 @@ def test_a_phase_that_needs_a_pod_is_refused_before_the_first_one_where_none_run
         pytest.param("Act", ["first", "second"], id="that makes none"),
     ],
 )
-def test_a_pod_override_that_no_pod_can_take_is_refused_before_the_first_phase(
+def test_an_invalid_pod_override_is_refused_before_the_first_phase(
     func: str, acted: list[str]
 ) -> None:
-    run = ran(
+    run = run_manifest(
         blueprint(act("first"), act("second", func=func)), pod_override={"containers": "none"}
     )
     assert acted == _ACTED
@@ -258,7 +262,7 @@ def test_a_pod_override_that_no_pod_can_take_is_refused_before_the_first_phase(
     assert bool(refused) is (not acted)
 
 
-def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once_with_their_places(tmp_path: Path) -> None:
     file = tmp_path / "blueprint.yaml"
     file.write_text(
         "apiVersion: cr.kanister.io/v1alpha1\n"
@@ -276,9 +280,9 @@ def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None
         "    deferPhase: {func: Act, name: last, args: {say: '{{ if }}'}}\n"
         "    outputArtifacts: {a: {keyValue: {k: '{{ .Options.gone }}'}}}\n"
     )
-    found = problems_of(ran(file, options={"word": "x"}))
-    places = [each.partition(":")[0].rpartition(" ")[0] for each in found]
-    lines = [each.split("blueprint.yaml:")[1].partition(")")[0] for each in found]
+    problems = problems_of(run_manifest(file, options={"word": "x"}))
+    places = [problem.partition(":")[0].rpartition(" ")[0] for problem in problems]
+    lines = [problem.split("blueprint.yaml:")[1].partition(")")[0] for problem in problems]
     assert sorted(places) == sorted(
         [
             "go outputArtifacts.a.keyValue.k",
@@ -292,7 +296,7 @@ def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None
     assert _ACTED == []
 
 
-def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None:
+def test_all_errors_of_one_template_are_reported_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "blueprint.yaml"
     file.write_text(
         "apiVersion: cr.kanister.io/v1alpha1\n"
@@ -311,8 +315,8 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
         "          {{ .Phases.frist.Output.word }} {{ .Phases.second.Output.word }}\n"
         "    - {func: Act, name: second}\n"
     )
-    found = problems_of(ran(file, options={"word": "x"}))
-    lines = [each.split("blueprint.yaml:")[1].partition(")")[0] for each in found]
+    problems = problems_of(run_manifest(file, options={"word": "x"}))
+    lines = [problem.split("blueprint.yaml:")[1].partition(")")[0] for problem in problems]
     assert lines == ["11", "13", "14", "14"]
     messages = (
         '"wrod" in .Options',
@@ -320,29 +324,33 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
         "no phase frist",
         "second runs later",
     )
-    assert [want in each for want, each in zip(messages, found, strict=True)] == [True] * 4
+    assert [want in problem for want, problem in zip(messages, problems, strict=True)] == [True] * 4
 
 
 @pytest.mark.parametrize(
-    ("made", "reason"),
+    ("manifest", "reason"),
     [
         pytest.param(
-            blueprint(act("first", func="Command"), act("second", READS_IT, objects=ABSENT)),
+            blueprint(act("first", func="Command"), act("second", READS_SECRET, objects=ABSENT)),
             "an earlier phase may create it",
             id="an earlier phase may make the object",
         ),
         pytest.param(
-            blueprint(act("first", func="Looks"), act("second", READS_IT, objects=ABSENT)),
+            blueprint(
+                act("first", func="WaitsForChange"), act("second", READS_SECRET, objects=ABSENT)
+            ),
             "an earlier phase may create it",
             id="an earlier phase waits",
         ),
         pytest.param(
-            blueprint(act("first", func="Elsewhere"), act("second", READS_IT, objects=ABSENT)),
+            blueprint(
+                act("first", func="ActsOutside"), act("second", READS_SECRET, objects=ABSENT)
+            ),
             "an earlier phase may create it",
             id="an earlier phase acts elsewhere",
         ),
         pytest.param(
-            blueprint(act("first", func="Declare"), act("second", READS_IT, objects=ABSENT)),
+            blueprint(act("first", func="Declare"), act("second", READS_SECRET, objects=ABSENT)),
             "an earlier phase may create it",
             id="an earlier phase changes a custom resource",
         ),
@@ -351,7 +359,7 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
                 act("first"),
                 act(
                     "second",
-                    READS_IT,
+                    READS_SECRET,
                     objects=ABSENT,
                     retry={"limit": 1, "backoff": "1ms", "on": ["NotFound"]},
                 ),
@@ -363,7 +371,10 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
             blueprint(
                 act("first"),
                 act(
-                    "second", READS_IT, objects=ABSENT, **{"if": "{{ .Phases.first.Output.word }}"}
+                    "second",
+                    READS_SECRET,
+                    objects=ABSENT,
+                    **{"if": "{{ .Phases.first.Output.word }}"},
                 ),
             ),
             "its phase may be skipped",
@@ -371,8 +382,10 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
         ),
     ],
 )
-def test_what_may_come_right_is_not_held_against_the_run(made: dict[str, Any], reason: str) -> None:
-    run = ran(made)
+def test_an_object_that_may_be_created_in_time_is_no_error(
+    manifest: dict[str, Any], reason: str
+) -> None:
+    run = run_manifest(manifest)
     assert "first" in _ACTED
     (warning,) = run.notices
     assert warning.reason == "NotChecked"
@@ -397,37 +410,37 @@ def test_what_may_come_right_is_not_held_against_the_run(made: dict[str, Any], r
         pytest.param(act("second", '{{ index .Options "absent" }}'), id="an index finds nothing"),
     ],
 )
-def test_a_branch_that_may_not_be_taken_refuses_nothing(phase: dict[str, Any]) -> None:
-    run = ran(blueprint(act("first", "false"), phase), options={"word": "x"})
+def test_a_branch_that_may_be_skipped_is_no_error(phase: dict[str, Any]) -> None:
+    run = run_manifest(blueprint(act("first", "false"), phase), options={"word": "x"})
     assert _ACTED[0] == "first"
     assert run.is_complete or "if" in phase
 
 
-def test_a_secret_that_is_there_is_read_and_masked() -> None:
+def test_an_existing_secret_is_read_and_masked() -> None:
     wrong = "{{ .Phases.second.Secrets.s.Data.password | toString | fail }}"
-    run = ran(blueprint(act("first"), act("second", wrong, objects=ABSENT)), [THERE])
+    run = run_manifest(blueprint(act("first"), act("second", wrong, objects=ABSENT)), [SECRET])
     assert len(problems_of(run)) == 1
     assert "correct-horse" not in str(run.status)
 
 
-def test_a_word_before_a_run_tells_no_secret() -> None:
+def test_warnings_before_a_run_mask_secrets() -> None:
     named = {"s": {**ABSENT["s"], "name": '{{ index .Secrets.c.Data "password" | toString }}'}}
-    made = blueprint(act("first", func="Command"), act("second", objects=named))
-    run = ran(made, [THERE], secrets={"c": ABSENT["s"]})
+    manifest = blueprint(act("first", func="Command"), act("second", objects=named))
+    run = run_manifest(manifest, [SECRET], secrets={"c": ABSENT["s"]})
     (warning,) = run.notices
     assert warning.reason == "NotChecked"
     assert "correct-horse" not in str(run.status)
 
 
-def test_code_that_cannot_be_loaded_is_told_before_anything_acts() -> None:
+def test_code_that_cannot_be_loaded_is_reported_before_the_first_phase() -> None:
     (entry,) = registry_of(Command).family("Command").candidates
     broken = entry._replace(target="kanister_py.functions.absent:Command")
     builder = RegistryBuilder(registry_of(Act))
     builder.add([broken], broken)
     settings = RunSettings(registry=builder.build())
     _ACTED.clear()
-    made = blueprint(act("first"), act("second", func="Command"))
-    run = run_blueprint(made, "go", settings=settings).wait(180)
+    manifest = blueprint(act("first"), act("second", func="Command"))
+    run = run_blueprint(manifest, "go", settings=settings).wait(180)
     (problem,) = problems_of(run)
     assert "cannot be loaded: ModuleNotFoundError" in problem
     assert _ACTED == []
@@ -440,16 +453,14 @@ def test_code_that_cannot_be_loaded_is_told_before_anything_acts() -> None:
         pytest.param({"word": "x"}, [], id="it is read"),
     ],
 )
-def test_an_option_that_nothing_reads_is_worth_a_word(
-    options: dict[str, str], want: list[str]
-) -> None:
-    run = ran(blueprint(act("first", "{{ .Options.word }}")), options=options)
-    assert [each.reason for each in run.notices] == want
-    assert all("did you mean word" in each.message for each in run.notices)
+def test_an_unused_option_is_a_warning(options: dict[str, str], want: list[str]) -> None:
+    run = run_manifest(blueprint(act("first", "{{ .Options.word }}")), options=options)
+    assert [notice.reason for notice in run.notices] == want
+    assert all("did you mean word" in notice.message for notice in run.notices)
 
 
-def test_a_declared_secret_that_is_not_given_is_worth_a_word() -> None:
-    run = ran(blueprint(act("first"), secretNames=["db"]))
+def test_a_missing_declared_secret_is_a_warning() -> None:
+    run = run_manifest(blueprint(act("first"), secretNames=["db"]))
     (warning,) = run.notices
     assert (warning.reason, "Secret db" in warning.message) == ("InputMissing", True)
 
@@ -463,16 +474,14 @@ def test_a_declared_secret_that_is_not_given_is_worth_a_word() -> None:
         pytest.param("{{ if .Profile }}{{ toJson .Profile }}{{ end }}", [], id="asked for first"),
     ],
 )
-def test_a_profile_that_kando_gets_and_that_is_not_given_is_worth_a_word(
-    text: str, want: list[str]
-) -> None:
-    run = ran(blueprint(act("first", text)))
-    assert [each.reason for each in run.notices] == want
+def test_a_missing_profile_for_kando_is_a_warning(text: str, want: list[str]) -> None:
+    run = run_manifest(blueprint(act("first", text)))
+    assert [notice.reason for notice in run.notices] == want
 
 
-def test_a_secret_that_an_action_names_is_named_in_full_when_it_is_missing() -> None:
+def test_a_missing_secret_of_an_action_is_reported_with_its_full_name() -> None:
     named = {"db": {"name": "login", "namespace": "shop"}}
-    run = ran(blueprint(act("first")), secrets=named)
+    run = run_manifest(blueprint(act("first")), secrets=named)
     (problem,) = problems_of(run)
     assert "Secret shop/login, secrets.db of the action, is not there" in problem
     error = run.progress.error
@@ -480,98 +489,102 @@ def test_a_secret_that_an_action_names_is_named_in_full_when_it_is_missing() -> 
     assert error.phase == ""
 
 
-def test_a_version_that_nobody_answers_is_told_with_who_asks_for_it() -> None:
-    made = blueprint(act("first"), act("second", func="Akt"), act("third", funcVersion=">=9"))
-    first, second, third = problems_of(ran(made, preferred_version=">=7"))
+def test_an_unknown_version_is_reported_with_its_phase() -> None:
+    manifest = blueprint(act("first"), act("second", func="Akt"), act("third", funcVersion=">=9"))
+    first, second, third = problems_of(run_manifest(manifest, preferred_version=">=7"))
     assert first.startswith("go/first func: preferredVersion >=7: ")
     assert second.startswith("go/second func: Requested function")
     assert third.startswith("go/third funcVersion: Function version not found")
 
 
-class Grudging(MemoryCluster):
-    """A cluster that lets nobody make pods."""
+class ForbidsPods(MemoryCluster):
+    """A cluster that forbids creating pods."""
 
     def create(self, obj: Mapping[str, Any], **more: Any) -> Any:
         if obj["kind"] != "SelfSubjectAccessReview":
             return super().create(obj, **more)
-        asked = obj["spec"]["resourceAttributes"]
-        return {"status": {"allowed": asked["resource"] != "pods"}}
+        attributes = obj["spec"]["resourceAttributes"]
+        return {"status": {"allowed": attributes["resource"] != "pods"}}
 
 
 @pytest.mark.parametrize(
     ("checks_access", "want"), [pytest.param(True, 1, id="asked"), pytest.param(False, 0, id="not")]
 )
-def test_rights_are_looked_for_when_somebody_asks_for_that(checks_access: bool, want: int) -> None:
+def test_rights_are_checked_only_on_request(checks_access: bool, want: int) -> None:
     _ACTED.clear()
     settings = RunSettings(
-        cluster=Grudging(clock=SystemClock()),
+        cluster=ForbidsPods(clock=SystemClock()),
         registry=registry_of(Act, Command),
         checks_access=checks_access,
     )
-    made = blueprint(act("first"), act("second", func="Command"))
-    found = problems_of(run_blueprint(made, "go", settings=settings).wait(180))
-    assert len(found) == want
-    assert all("go/second" in each and "create pods" in each for each in found)
+    manifest = blueprint(act("first"), act("second", func="Command"))
+    problems = problems_of(run_blueprint(manifest, "go", settings=settings).wait(180))
+    assert len(problems) == want
+    assert all("go/second" in problem and "create pods" in problem for problem in problems)
     assert bool(_ACTED) is not checks_access
 
 
-class Named(Act):
-    """Touches a pod that its arguments name."""
+class AccessesNamedPod(Act):
+    """Accesses a pod that its arguments name."""
 
-    name = "Named"
+    name = "AccessesNamedPod"
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
         return [Access("", "pods", ("create",), name=args["say"])]
 
 
-def test_no_right_is_looked_for_under_a_name_that_is_not_known_yet() -> None:
+def test_rights_for_unknown_names_are_not_checked() -> None:
     settings = RunSettings(
-        cluster=Grudging(clock=SystemClock()), registry=registry_of(Act, Named), checks_access=True
+        cluster=ForbidsPods(clock=SystemClock()),
+        registry=registry_of(Act, AccessesNamedPod),
+        checks_access=True,
     )
-    later = act("second", "{{ .Phases.first.Output.word }}", func="Named")
+    later = act("second", "{{ .Phases.first.Output.word }}", func="AccessesNamedPod")
     run = run_blueprint(blueprint(act("first"), later), "go", settings=settings).wait(180)
     assert problems_of(run) == []
 
 
-def test_a_key_that_takes_seconds_to_make_is_not_made_twice() -> None:
+def test_an_expensive_key_is_generated_once() -> None:
     costly = "{{ .Options.absent | genPrivateKey }}"
-    run = ran(blueprint(act("first"), act("second", costly)), options={})
-    # What else it reads is looked for all the same.
+    run = run_manifest(blueprint(act("first"), act("second", costly)), options={})
+    # Other problems are still found.
     assert len(problems_of(run)) == 1
 
 
-class Own(Act):
-    """Renders its arguments itself, when it has more to render them over."""
+class RendersItself(Act):
+    """Renders its arguments itself, with more parameters."""
 
-    name = "Own"
+    name = "RendersItself"
     renders_own_args = True
 
 
-def test_arguments_that_a_function_renders_itself_may_become_anything() -> None:
+def test_arguments_that_a_function_renders_itself_are_not_checked() -> None:
     _ACTED.clear()
-    settings = RunSettings(registry=registry_of(Own))
-    times = {"func": "Own", "name": "first", "args": {"times": "{{ .Options.times }}"}}
+    settings = RunSettings(registry=registry_of(RendersItself))
+    times = {"func": "RendersItself", "name": "first", "args": {"times": "{{ .Options.times }}"}}
     run = run_blueprint(blueprint(times), "go", options={"times": "2"}, settings=settings).wait(180)
     assert problems_of(run) == []
 
 
-def test_of_a_thousand_problems_as_many_are_told_as_fit_into_a_status() -> None:
-    run = ran(blueprint(*(act(f"p{at}", "{{ .Options.absent }}" * 100) for at in range(1000))))
-    found = problems_of(run)
-    assert found[-1] == "and 950 more"
-    assert sum(map(len, found)) < 50_000
+def test_the_number_of_reported_problems_is_limited() -> None:
+    run = run_manifest(
+        blueprint(*(act(f"p{at}", "{{ .Options.absent }}" * 100) for at in range(1000)))
+    )
+    problems = problems_of(run)
+    assert problems[-1] == "and 950 more"
+    assert sum(map(len, problems)) < 50_000
 
 
-def ran_set(mode: str, *actions: str, last: Mapping[str, Any] | None = None) -> Run:
-    """Run an ActionSet over the actions of one Blueprint; the last one about another object."""
+def run_actions(mode: str, *actions: str, last: Mapping[str, Any] | None = None) -> Run:
+    """Run an ActionSet with actions of one Blueprint; the last one has another object."""
     _ACTED.clear()
-    made = blueprint(act("first"))
-    made["actions"] |= {
+    manifest = blueprint(act("first"))
+    manifest["actions"] |= {
         "typo": {"phases": [act("second", "{{ .Options.wrod }}")]},
         "stranger": {"phases": [act("third", func="Akt")]},
         "secretive": {
-            "phases": [act("fourth", READS_IT.replace("second", "fourth"), objects=ABSENT)]
+            "phases": [act("fourth", READS_SECRET.replace("second", "fourth"), objects=ABSENT)]
         },
     }
     named = {"kind": "Namespace", "name": "default"}
@@ -582,57 +595,57 @@ def ran_set(mode: str, *actions: str, last: Mapping[str, Any] | None = None) -> 
         "spec": {
             "executionMode": mode,
             "actions": [
-                {"name": each, "blueprint": "made-up", "object": named} for each in actions
+                {"name": action, "blueprint": "made-up", "object": named} for action in actions
             ],
         },
     }
     if last is not None:
         actionset["spec"]["actions"][-1]["object"] = last
     settings = RunSettings(registry=registry_of(Act))
-    return run_actionset(actionset, [made], settings).wait(180)
+    return run_actionset(actionset, [manifest], settings).wait(180)
 
 
 @pytest.mark.parametrize("mode", ["Parallel", "Sequential"])
-def test_of_an_actionset_with_several_actions_all_problems_are_told(mode: str) -> None:
-    run = ran_set(mode, "go", "typo", "stranger", "typo")
-    found = problems_of(run)
-    assert [each.split()[0] for each in found] == ["typo/second", "stranger/third"]
+def test_problems_of_all_actions_are_reported(mode: str) -> None:
+    run = run_actions(mode, "go", "typo", "stranger", "typo")
+    problems = problems_of(run)
+    assert [problem.split()[0] for problem in problems] == ["typo/second", "stranger/third"]
     error = run.progress.error
     assert error is not None
     assert (error.action, error.phase) == ("typo", "second")
     assert _ACTED == []
 
 
-def test_what_an_earlier_action_of_a_sequence_may_make_is_not_held_against_a_later_one() -> None:
-    run = ran_set("Sequential", "go", "secretive")
+def test_an_object_that_an_earlier_action_may_create_is_no_error() -> None:
+    run = run_actions("Sequential", "go", "secretive")
     assert _ACTED == ["first"]
     assert problems_of(run) != []
 
 
-def test_a_later_action_of_a_sequence_may_be_about_what_is_not_there_but_not_about_nothing() -> (
-    None
-):
+def test_a_later_action_may_have_a_missing_object_but_not_an_incomplete_reference() -> None:
     absent = {"kind": "ConfigMap", "apiVersion": "v1", "resource": "configmaps", "name": "absent"}
-    ran_set("Sequential", "go", "go", last={**absent, "namespace": "default"})
+    run_actions("Sequential", "go", "go", last={**absent, "namespace": "default"})
     assert _ACTED == ["first"]
-    run = ran_set("Sequential", "go", "go", last={"kind": "Bucket", "name": "b"})
+    run = run_actions("Sequential", "go", "go", last={"kind": "Bucket", "name": "b"})
     assert _ACTED == []
     (problem,) = problems_of(run)
     assert problem.startswith("go: Object b of kind 'Bucket' cannot be found")
 
 
-def test_of_actions_that_run_side_by_side_none_waits_for_what_another_may_make() -> None:
-    found = problems_of(ran_set("Parallel", "go", "secretive"))
+def test_parallel_actions_do_not_wait_for_objects_of_each_other() -> None:
+    problems = problems_of(run_actions("Parallel", "go", "secretive"))
     assert _ACTED == []
-    assert "Secret shop/absent" in found[0]
+    assert "Secret shop/absent" in problems[0]
 
 
 def test_a_missing_object_does_not_hide_other_problems() -> None:
-    made = blueprint(act("first", "{{ .Options.wrod }} {{ index .Deployment.Pods 0 }}"))
-    found = problems_of(ran(made, object="Deployment/shop/db", options={"word": "x"}))
-    assert "Deployment shop/db, the object of the action, is not there" in found[0]
-    assert [each.split(":")[0] for each in found[1:]] == ["go/first args.say"]
-    assert 'no "wrod"' in found[1]
+    manifest = blueprint(act("first", "{{ .Options.wrod }} {{ index .Deployment.Pods 0 }}"))
+    problems = problems_of(
+        run_manifest(manifest, object="Deployment/shop/db", options={"word": "x"})
+    )
+    assert "Deployment shop/db, the object of the action, is not there" in problems[0]
+    assert [problem.split(":")[0] for problem in problems[1:]] == ["go/first args.say"]
+    assert 'no "wrod"' in problems[1]
 
 
 RELEASED = Source("tests", parse_version("1.4.0"))
@@ -661,7 +674,7 @@ READS = [Read("Write", parse_version("v0.0.0"))]
         pytest.param("1.4.0", "v0.0.0", "x", "", id="not used"),
     ],
 )
-def test_an_artifact_that_a_version_does_not_read_is_refused_before_anything_acts(
+def test_an_unreadable_artifact_is_refused_before_the_first_phase(
     removed_in: str, written: str, say: str, want: str
 ) -> None:
     (entry,) = registry_of(Act).family("Act").candidates
@@ -729,15 +742,15 @@ CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
         ),
     ],
 )
-def test_a_word_that_a_built_in_function_is_sure_to_refuse_stops_nothing_in_mid_run(
+def test_an_argument_that_a_built_in_function_refuses_is_reported_before_the_run(
     second: dict[str, Any], want: str, version: str
 ) -> None:
     first = {**_ops(operation="create", spec=CONFIG % "a"), "name": "first"}
-    made = blueprint(first, {**second, "funcVersion": version})
-    run = run_blueprint(made, "go").wait(180)
+    manifest = blueprint(first, {**second, "funcVersion": version})
+    run = run_blueprint(manifest, "go").wait(180)
     (problem,) = problems_of(run)
     assert want in problem
-    assert [each["state"] for each in run.status["actions"][0]["phases"]] == ["pending", "failed"]
+    assert [phase["state"] for phase in run.status["actions"][0]["phases"]] == ["pending", "failed"]
 
 
 @pytest.mark.parametrize(
@@ -747,35 +760,38 @@ def test_a_word_that_a_built_in_function_is_sure_to_refuse_stops_nothing_in_mid_
         pytest.param("apiVersion: v1\nkind: '{{ .Phases.first.Output.kind }}'\n", id="not known"),
     ],
 )
-def test_what_may_yet_be_a_kind_is_not_held_against_a_run(spec: str) -> None:
+def test_a_kind_that_may_exist_in_time_is_no_error(spec: str) -> None:
     first = {**_ops(operation="create", spec=CONFIG % "a"), "name": "first"}
     run = run_blueprint(
         blueprint(first, _ops(operation="create", spec=spec + "metadata: {name: b}\n")), "go"
     ).wait(180)
-    assert [each["state"] for each in run.status["actions"][0]["phases"]] == ["complete", "failed"]
+    assert [phase["state"] for phase in run.status["actions"][0]["phases"]] == [
+        "complete",
+        "failed",
+    ]
 
 
-def test_two_phases_of_one_name_are_worth_a_word_before_they_run() -> None:
-    run = ran(blueprint(act("first"), act("first")))
-    assert [each.reason for each in run.notices] == ["PhaseNameTwice"]
+def test_phases_with_the_same_name_are_a_warning() -> None:
+    run = run_manifest(blueprint(act("first"), act("first")))
+    assert [notice.reason for notice in run.notices] == ["PhaseNameTwice"]
 
 
 @pytest.mark.parametrize("field", [{"timeout": "0s"}, {"timeout": "-5s"}])
-def test_a_phase_that_would_fail_at_once_for_its_timeout_is_refused(field: dict[str, str]) -> None:
-    (problem,) = problems_of(ran(blueprint(act("first"), act("second", **field))))
+def test_an_invalid_timeout_is_refused(field: dict[str, str]) -> None:
+    (problem,) = problems_of(run_manifest(blueprint(act("first"), act("second", **field))))
     assert "timeout" in problem
     assert _ACTED == []
 
 
-def test_an_output_of_the_defer_phase_that_a_phase_reads_refuses_the_run() -> None:
-    made = blueprint(act("first", "{{ .DeferPhase.Output.x }}"), deferPhase=act("last"))
-    (problem,) = problems_of(ran(made))
+def test_a_phase_that_reads_the_output_of_the_deferred_phase_is_refused() -> None:
+    manifest = blueprint(act("first", "{{ .DeferPhase.Output.x }}"), deferPhase=act("last"))
+    (problem,) = problems_of(run_manifest(manifest))
     assert "the deferPhase runs later" in problem
     assert _ACTED == []
 
 
-def test_a_phase_without_a_function_is_told_so_and_a_misspelt_one_at_its_name() -> None:
-    made = blueprint(act("first", func=""), act("second", func="Akt", funcVersion="v0.1.0"))
-    nameless, misspelt = problems_of(ran(made))
+def test_missing_and_misspelt_functions_are_reported_at_their_places() -> None:
+    manifest = blueprint(act("first", func=""), act("second", func="Akt", funcVersion="v0.1.0"))
+    nameless, misspelt = problems_of(run_manifest(manifest))
     assert "names no function in `func`" in nameless
     assert " func (" in misspelt or " func:" in misspelt

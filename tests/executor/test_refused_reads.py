@@ -1,4 +1,4 @@
-"""Refused reads: what an account may not see is not asked for again and again."""
+"""Refused reads are not repeated for a while."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.watching import SharedWatches
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 from tests.fake_clock import FakeClock
 
 
 class Account:
-    """Counts its requests, each of which is refused until `is_granted` is set."""
+    """Account whose requests are counted and refused until `is_granted` is set."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -56,10 +56,10 @@ def test_a_refusal_in_a_namespace_holds_for_one_object() -> None:
 
 def test_other_errors_are_not_remembered() -> None:
     refused = RefusedReads(FakeClock())
-    found: list[object] = [NotFound("gone"), NotFound("gone"), "found"]
+    outcomes: list[object] = [NotFound("gone"), NotFound("gone"), "found"]
 
     def ask() -> object:
-        answer = found.pop(0)
+        answer = outcomes.pop(0)
         if isinstance(answer, NotFound):
             raise answer
         return answer

@@ -1,4 +1,4 @@
-"""Functions that ask for more: what they get, when, and when it is enough."""
+"""Functions with requirements: what they get, and when their responses are final."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def got(stage: Stage, key: str = "requiredResources") -> Any:
 
 
 def names(resources: Data) -> list[str]:
-    return [each["resource"]["metadata"]["name"] for each in resources.get("items", [])]
+    return [item["resource"]["metadata"]["name"] for item in resources.get("items", [])]
 
 
 @pytest.mark.parametrize(
-    ("selector", "found"),
+    ("selector", "want"),
     [
         pytest.param(by_name("here", namespace="n"), ["here"], id="by name"),
         pytest.param(by_name("here", namespace="m"), [], id="in another namespace"),
@@ -53,20 +53,20 @@ def names(resources: Data) -> list[str]:
         pytest.param({"apiVersion": "v2", "kind": "ConfigMap"}, [], id="another version"),
     ],
 )
-def test_a_function_gets_what_it_asks_for(selector: Data, found: list[str]) -> None:
+def test_a_function_gets_the_required_resources(selector: Data, want: list[str]) -> None:
     stage = Stage({"a": asks(resources={"r": selector})}, objects=[HERE, THERE])
     assert stage.compose(*stage.steps("a")).error is None
-    assert names(got(stage)["r"]) == found
+    assert names(got(stage)["r"]) == want
     assert len(stage.runner.calls) == 2
 
 
-def test_what_is_not_there_stands_as_an_empty_message_under_its_name() -> None:
+def test_a_missing_resource_is_an_empty_message() -> None:
     stage = Stage({"a": asks(resources={"r": by_name("x")})})
     stage.compose(*stage.steps("a"))
     assert got(stage) == {"r": {}}
 
 
-def test_who_asks_for_nothing_sees_no_map_at_all() -> None:
+def test_a_function_without_requirements_gets_no_map() -> None:
     stage = Stage({"a": asks(resources={}), "b": passes})
     stage.compose(*stage.steps("a", "b"))
     assert len(stage.runner.calls) == 2
@@ -75,47 +75,47 @@ def test_who_asks_for_nothing_sees_no_map_at_all() -> None:
         assert not {"requiredResources", "extraResources", "requiredSchemas"} & set(data)
 
 
-def test_the_old_field_is_answered_in_the_old_field() -> None:
+def test_extra_resources_are_answered_in_the_deprecated_field() -> None:
     stage = Stage({"a": asks(extraResources={"r": by_name("here", namespace="n")})}, objects=[HERE])
     stage.compose(*stage.steps("a"))
     assert names(got(stage, "extraResources")["r"]) == ["here"]
     assert got(stage) is None
 
 
-def test_schemas_are_asked_for_alike() -> None:
+def test_required_schemas_are_fetched() -> None:
     stage = Stage({"a": asks(schemas={"s": {"apiVersion": "v1", "kind": "Nobody"}})})
     stage.compose(*stage.steps("a"))
     assert got(stage, "requiredSchemas") == {"s": {}}
 
 
-def test_only_the_step_that_asks_gets_it() -> None:
+def test_required_resources_reach_only_their_step() -> None:
     stage = Stage({"a": asks(resources={"r": by_name("x")}), "b": passes})
     stage.compose(*stage.steps("a", "b"))
     assert got(stage) is None
 
 
-def test_what_a_composition_gives_from_the_start_stays_beside_what_is_asked_for() -> None:
+def test_resources_required_by_the_composition_stay_in_later_rounds() -> None:
     stage = Stage({"a": asks(resources={"r": by_name("x")})}, objects=[HERE])
     boot = {"boot": by_name("here", namespace="n")}
     stage.compose(Step("a", "a", required_resources=boot))
-    first, second = (each.request.required_resources for each in stage.runner.calls)
+    first, second = (call.request.required_resources for call in stage.runner.calls)
     assert first is not None
     assert second is not None
     assert list(first) == ["boot"]
     assert sorted(second) == ["boot", "r"]
 
 
-def test_asking_for_what_is_there_already_takes_no_second_call() -> None:
+def test_requirements_that_are_already_met_need_no_second_call() -> None:
     selector = by_name("here", namespace="n")
     stage = Stage({"a": asks(resources={"boot": selector})}, objects=[HERE])
     stage.compose(Step("a", "a", required_resources={"boot": selector}))
     assert len(stage.runner.calls) == 1
 
 
-def test_context_flows_from_round_to_round_and_nothing_else_does() -> None:
+def test_only_the_context_is_passed_from_round_to_round() -> None:
     def counts(request: Data) -> Data:
         seen = request["context"].get("n", 0)
-        wanted = (
+        requirements = (
             {"resources": {"r": by_name("x")}} if seen < 2 else {"resources": {"q": by_name("x")}}
         )
         desired = {"resources": {f"r{seen}": {"resource": config_map()}}}
@@ -123,7 +123,7 @@ def test_context_flows_from_round_to_round_and_nothing_else_does() -> None:
         results = [{"severity": "SEVERITY_NORMAL", "message": str(seen)}]
         return {
             "context": {"n": seen + 1},
-            "requirements": wanted,
+            "requirements": requirements,
             "desired": desired,
             "results": results,
         }
@@ -131,11 +131,11 @@ def test_context_flows_from_round_to_round_and_nothing_else_does() -> None:
     stage = Stage({"a": counts})
     composed = stage.compose(*stage.steps("a"))
     assert composed.context == {"n": 2}
-    assert [each.name for each in composed.resources] == ["r1"]
+    assert [resource.name for resource in composed.resources] == ["r1"]
     assert len(composed.events) == 1
 
 
-def test_a_fatal_answer_ends_the_rounds() -> None:
+def test_a_fatal_response_ends_the_rounds() -> None:
     def fails(request: Data) -> Data:
         fatal = [{"severity": "SEVERITY_FATAL", "message": "no"}]
         return passes(request, requirements={"resources": {"r": by_name("x")}}, results=fatal)
@@ -146,10 +146,10 @@ def test_a_fatal_answer_ends_the_rounds() -> None:
 
 
 @pytest.mark.parametrize(("most", "calls"), [(0, 1), (1, 2), (5, 6), (9, 10)])
-def test_a_step_says_how_many_rounds_there_may_be(most: int, calls: int) -> None:
+def test_a_step_may_limit_the_rounds(most: int, calls: int) -> None:
     def restless(request: Data) -> Data:
-        wanted = by_name(str(len(stage.runner.calls)))
-        return passes(request, requirements={"resources": {"r": wanted}})
+        requirements = by_name(str(len(stage.runner.calls)))
+        return passes(request, requirements={"resources": {"r": requirements}})
 
     stage = Stage({"a": restless})
     error = stage.compose(Step("a", "a", max_iterations=most)).error
@@ -163,7 +163,7 @@ def rule_of(selector: str) -> AllowedResource:
     return AllowedResource("v1", "ConfigMap", selector=parse_label_selector(selector))
 
 
-class TestWhatIsAllowed:
+class TestAllowedResources:
     @pytest.mark.parametrize(
         ("rule", "selector", "is_allowed"),
         [
@@ -263,7 +263,7 @@ class TestWhatIsAllowed:
             ),
         ],
     )
-    def test_a_list_lets_through_what_it_names(
+    def test_only_listed_resources_are_allowed(
         self, rule: AllowedResource, selector: Data, is_allowed: bool
     ) -> None:
         stage = Stage({"a": asks(resources={"r": selector})})

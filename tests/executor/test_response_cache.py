@@ -1,4 +1,4 @@
-"""Response cache: keys, times to live, and answers that are never mixed up."""
+"""Response cache: keys, times to live, and no confusion of responses."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ def clock() -> FakeClock:
 
 
 def stage(clock: FakeClock, functions: Mapping[str, Any], **more: Any) -> Stage:
-    made = Stage(functions, cache=ResponseCache(clock, metrics=more.pop("metrics", None)), **more)
-    made.engine = made.engine._replace(clock=clock)
-    return made
+    cached_stage = Stage(
+        functions, cache=ResponseCache(clock, metrics=more.pop("metrics", None)), **more
+    )
+    cached_stage.engine = cached_stage.engine._replace(clock=clock)
+    return cached_stage
 
 
-def test_an_equal_call_is_answered_from_what_is_kept(clock: FakeClock) -> None:
+def test_an_equal_call_is_answered_from_the_cache(clock: FakeClock) -> None:
     metrics = Counted()
     at = stage(clock, {"a": lives(60)}, metrics=metrics)
     first = at.compose(*at.steps("a"))
@@ -57,7 +59,7 @@ def test_an_equal_call_is_answered_from_what_is_kept(clock: FakeClock) -> None:
     assert not {"errors", "deletes"} & set(metrics.cache)
 
 
-def test_an_answer_is_kept_until_its_time_is_over_and_says_what_is_left_of_it(
+def test_a_cached_response_expires_and_reports_its_remaining_time(
     clock: FakeClock,
 ) -> None:
     at = stage(clock, {"a": lives(60)})
@@ -77,7 +79,7 @@ def test_an_answer_is_kept_until_its_time_is_over_and_says_what_is_left_of_it(
         pytest.param(0.0, 60, 2, id="the step says it may not"),
     ],
 )
-def test_a_step_overrides_how_long_its_answers_hold(
+def test_a_step_overrides_the_time_to_live(
     clock: FakeClock, ttl: float | None, says: int, calls: int
 ) -> None:
     at = stage(clock, {"a": lives(says)})
@@ -86,7 +88,7 @@ def test_a_step_overrides_how_long_its_answers_hold(
     assert len(at.runner.calls) == calls
 
 
-def test_what_the_cluster_notes_for_itself_makes_no_other_request(clock: FakeClock) -> None:
+def test_server_side_metadata_does_not_change_the_key(clock: FakeClock) -> None:
     at = stage(clock, {"a": lives(60)})
     for version in ("1", "2"):
         own = {"resourceVersion": version, "managedFields": [{"time": version}]}
@@ -103,7 +105,7 @@ def test_what_the_cluster_notes_for_itself_makes_no_other_request(clock: FakeClo
         pytest.param({"metadata": {"name": "other", "uid": "u"}}, id="another name"),
     ],
 )
-def test_whatever_else_is_another_makes_another_request(clock: FakeClock, change: Data) -> None:
+def test_other_changes_of_the_request_change_the_key(clock: FakeClock, change: Data) -> None:
     at = stage(clock, {"a": lives(60)})
     base = {"metadata": {"name": "shop", "uid": "u"}}
     at.compose(*at.steps("a"), observed=Observed(xr(**base)))
@@ -111,7 +113,7 @@ def test_whatever_else_is_another_makes_another_request(clock: FakeClock, change
     assert len(at.runner.calls) == 2
 
 
-def test_a_new_revision_gets_no_answer_of_the_old_one(clock: FakeClock) -> None:
+def test_a_new_revision_does_not_use_responses_of_the_old_one(clock: FakeClock) -> None:
     at = stage(clock, {"f": lives(60)})
     for digest in ("sha256:1", "sha256:2"):
         builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
@@ -122,7 +124,7 @@ def test_a_new_revision_gets_no_answer_of_the_old_one(clock: FakeClock) -> None:
     assert len(at.runner.calls) == 2
 
 
-def test_a_fatal_answer_is_never_kept(clock: FakeClock) -> None:
+def test_a_fatal_response_is_not_cached(clock: FakeClock) -> None:
     fatal = [{"severity": "SEVERITY_FATAL", "message": "no"}]
     at = stage(clock, {"a": lives(60, results=fatal)})
     for _ in range(2):
@@ -130,7 +132,7 @@ def test_a_fatal_answer_is_never_kept(clock: FakeClock) -> None:
     assert len(at.runner.calls) == 2
 
 
-def test_an_unsettled_answer_is_never_kept(clock: FakeClock) -> None:
+def test_a_response_with_unmet_requirements_is_not_cached(clock: FakeClock) -> None:
     def restless(request: Data) -> Data:
         selector = {"apiVersion": "v1", "kind": "X", "matchName": str(len(at.runner.calls))}
         return passes(request, meta={"ttl": "60s"}, requirements={"resources": {"r": selector}})
@@ -144,7 +146,7 @@ def test_an_unsettled_answer_is_never_kept(clock: FakeClock) -> None:
 SELECTOR = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "c", "namespace": "n"}
 
 
-def test_an_answer_holds_only_for_what_its_function_saw(clock: FakeClock) -> None:
+def test_a_response_is_only_used_with_the_same_required_resources(clock: FakeClock) -> None:
     asks = lives(60, requirements={"resources": {"c": SELECTOR}})
     seen = config_map(name="c", namespace="n")
     at = stage(clock, {"a": asks}, objects=[seen])
@@ -159,7 +161,7 @@ def test_an_answer_holds_only_for_what_its_function_saw(clock: FakeClock) -> Non
     assert len(at.runner.calls) == 3
 
 
-def test_two_hundred_equal_calls_at_once_are_one() -> None:
+def test_two_hundred_concurrent_equal_calls_become_one() -> None:
     began = threading.Event()
     go_on = threading.Event()
     clock = FakeClock()
@@ -174,11 +176,11 @@ def test_two_hundred_equal_calls_at_once_are_one() -> None:
         running = [pool.submit(at.compose, *at.steps("a")) for _ in range(200)]
         assert began.wait(30)
         go_on.set()
-        assert all(each.result().error is None for each in running)
+        assert all(future.result().error is None for future in running)
     assert len(at.runner.calls) == 1
 
 
-def test_a_caller_that_waits_for_a_call_that_fails_calls_itself(clock: FakeClock) -> None:
+def test_a_caller_calls_itself_after_an_equal_call_fails(clock: FakeClock) -> None:
     errors: list[KanisterError] = [FunctionUnavailable("a", "a", "a-1", "gone")]
 
     def first_fails(request: Data) -> Data:
@@ -195,9 +197,9 @@ class TestMemory:
     def kept(self, size: int) -> StoredResponse:
         return StoredResponse(FunctionResponse(desired=Part({"x": "y" * size})), 0.0)
 
-    def test_when_there_is_no_room_what_was_unused_for_longest_goes(self) -> None:
+    def test_the_least_recently_used_response_is_removed_first(self) -> None:
         store = MemoryStore(most_bytes=8000)
-        keys = [CacheKey("f", str(each)) for each in range(3)]
+        keys = [CacheKey("f", str(number)) for number in range(3)]
         for key in keys[:2]:
             store.write(key, self.kept(400))
         store.read(keys[0])
@@ -205,7 +207,7 @@ class TestMemory:
         assert (written.deleted, written.deleted_bytes) == (1, written.bytes)
         assert [store.read(key) is not None for key in keys] == [True, False, True]
 
-    def test_an_answer_that_is_larger_than_all_the_room_is_not_kept(self) -> None:
+    def test_a_response_larger_than_the_store_is_not_cached(self) -> None:
         store = MemoryStore(most_bytes=1000)
         key = CacheKey("f", "1")
         assert store.write(key, self.kept(10)).bytes > 0

@@ -1,4 +1,4 @@
-"""Pipeline runs: what is composed, results and conditions, failures."""
+"""Pipeline runs: composed resources, results and conditions, failures."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ RESULT = {"severity": "SEVERITY_NORMAL", "message": "made it"}
 
 
 def named(resource: str, obj: Data) -> Data:
-    """Give an object as one that the XR composed before."""
+    """Return an object as the XR would have composed it before."""
     metadata = {**obj["metadata"]}
     metadata["annotations"] = {"crossplane.io/composition-resource-name": resource}
     return {**obj, "metadata": metadata}
 
 
-class TestWhatAPipelineMakes:
-    def test_each_step_sees_what_the_steps_before_it_desire(self) -> None:
+class TestComposedState:
+    def test_a_step_gets_the_desired_state_of_earlier_steps(self) -> None:
         stage = Stage({"a": adds("one", config_map()), "b": adds("two", config_map())})
         composed = stage.compose(*stage.steps("a", "b"))
-        assert [each.name for each in composed.resources] == ["one", "two"]
+        assert [resource.name for resource in composed.resources] == ["one", "two"]
         assert stage.runner.calls[0].request.desired.data == {}
         assert list(stage.runner.calls[1].request.desired.data["resources"]) == ["one"]
 
-    def test_what_a_step_does_not_hand_on_is_gone(self) -> None:
+    def test_resources_that_a_step_omits_are_gone(self) -> None:
         stage = Stage({"a": adds("one", config_map()), "b": lambda _: {}})
         assert stage.compose(*stage.steps("a", "b")).resources == ()
 
-    def test_context_is_carried_and_replaced(self) -> None:
+    def test_context_is_passed_on_and_replaced(self) -> None:
         def writes(request: Data) -> Data:
             return {"context": {**request["context"], "made": 1}}
 
@@ -71,7 +71,7 @@ class TestWhatAPipelineMakes:
         assert composed.context == {"given": True, "made": 1}
         assert stage.compose(*stage.steps("a", "c")).context == {}
 
-    def test_a_request_says_what_the_engine_can_do_and_which_input_it_is(self) -> None:
+    def test_a_request_contains_capabilities_and_input(self) -> None:
         stage = Stage({"a": passes})
         stage.compose(Step("a", "a", input={"kind": "Input"}))
         [call] = stage.runner.calls
@@ -109,17 +109,22 @@ class TestWhatAPipelineMakes:
         labels = {"crossplane.io/claim-name": "mine", "crossplane.io/claim-namespace": "me"}
         stage = Stage({"a": adds("x", config_map())})
         owner = xr(metadata={"name": "shop", "labels": labels})
-        [made] = stage.compose(*stage.steps("a"), observed=Observed(owner)).resources
-        assert made.object["metadata"]["labels"] == {**labels, "crossplane.io/composite": "shop"}
+        [composed] = stage.compose(*stage.steps("a"), observed=Observed(owner)).resources
+        assert composed.object["metadata"]["labels"] == {
+            **labels,
+            "crossplane.io/composite": "shop",
+        }
 
-    def test_an_observed_resource_keeps_its_name_whatever_the_function_says(self) -> None:
+    def test_an_observed_resource_keeps_its_name(self) -> None:
         stage = Stage({"a": adds("x", config_map(name="new", generateName="other-"))})
         before = named("x", config_map(name="old", namespace="team-a"))
-        [made] = stage.compose(*stage.steps("a"), observed=Observed(xr(), {"x": before})).resources
-        assert made.object["metadata"]["name"] == "old"
-        assert "generateName" not in made.object["metadata"]
+        [composed] = stage.compose(
+            *stage.steps("a"), observed=Observed(xr(), {"x": before})
+        ).resources
+        assert composed.object["metadata"]["name"] == "old"
+        assert "generateName" not in composed.object["metadata"]
 
-    def test_a_resource_goes_where_its_namespaced_xr_is(self) -> None:
+    def test_a_resource_gets_the_namespace_of_its_xr(self) -> None:
         stage = Stage({"a": adds("x", config_map(namespace="elsewhere"))})
         composed = stage.compose(*stage.steps("a"))
         assert composed.resources[0].object["metadata"]["namespace"] == "team-a"
@@ -132,7 +137,7 @@ class TestWhatAPipelineMakes:
             ),
         )
 
-    def test_references_are_sorted_and_say_a_namespace_only_where_it_is_not_the_xrs(self) -> None:
+    def test_references_are_sorted_and_omit_the_namespace_of_the_xr(self) -> None:
         functions = {
             "a": adds("x", config_map(name="b", namespace="n")),
             "b": adds("y", config_map(name="a")),
@@ -145,7 +150,7 @@ class TestWhatAPipelineMakes:
             {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "namespace": "n"},
         )
         inside = stage.compose(*stage.steps("a", "b")).refs
-        assert all("namespace" not in each for each in inside)
+        assert all("namespace" not in reference for reference in inside)
 
     def test_only_the_status_of_the_desired_xr_counts(self) -> None:
         composite = {
@@ -158,26 +163,26 @@ class TestWhatAPipelineMakes:
         assert isinstance(composed.status["n"], int)
         assert composed.composite_ready is False
 
-    def test_connection_details_are_those_of_legacy_xrs_alone(self) -> None:
+    def test_only_legacy_xrs_have_connection_details(self) -> None:
         desired = {"composite": {"connectionDetails": {"user": "eA=="}}}
-        for legacy, found in ((True, {"user": "eA=="}), (False, {})):
+        for legacy, details in ((True, {"user": "eA=="}), (False, {})):
             stage = Stage(
                 {"a": lambda _: {"desired": desired}}, rules=ComposedRules(is_legacy=legacy)
             )
-            assert stage.compose(*stage.steps("a")).connection_details == found
+            assert stage.compose(*stage.steps("a")).connection_details == details
 
-    def test_what_is_no_longer_desired_is_deleted_if_it_is_ours(self) -> None:
+    def test_an_own_resource_that_is_no_longer_desired_is_deleted(self) -> None:
         owner = xr()
         reference = {"controller": True, "uid": owner["metadata"]["uid"]}
         ours = named("gone", config_map(name="gone", ownerReferences=[reference]))
         nobodys = named("free", config_map(name="free"))
         stage = Stage({"a": passes})
         seen = Observed(owner, {"gone": ours, "free": nobodys})
-        assert [each.name for each in stage.compose(*stage.steps("a"), observed=seen).deleted] == [
-            "gone"
-        ]
+        assert [
+            resource.name for resource in stage.compose(*stage.steps("a"), observed=seen).deleted
+        ] == ["gone"]
 
-    def test_what_belongs_to_others_is_not_deleted(self) -> None:
+    def test_resources_of_other_owners_are_not_deleted(self) -> None:
         theirs = {"controller": True, "uid": "other", "kind": "XDb", "name": "db"}
         seen = Observed(xr(), {"x": named("x", config_map(name="x", ownerReferences=[theirs]))})
         stage = Stage({"a": passes})
@@ -186,7 +191,7 @@ class TestWhatAPipelineMakes:
         assert error.reason == "DeletionRefused"
         assert error.message.endswith('composed resource "x" that is controlled by XDb "db"')
 
-    def test_the_shortest_time_to_live_is_the_pipelines(self) -> None:
+    def test_the_pipeline_has_the_shortest_time_to_live(self) -> None:
         def lives(ttl: str) -> Any:
             return lambda request: passes(request, meta={"ttl": ttl})
 
@@ -195,24 +200,24 @@ class TestWhatAPipelineMakes:
         assert stage.compose(*stage.steps("c")).ttl_seconds == 0
         assert stage.compose(Step("a", "a", ttl_seconds=5)).ttl_seconds == 5
 
-    def test_a_number_that_a_double_cannot_hold_is_told_with_its_path(self) -> None:
+    def test_a_number_that_a_double_cannot_represent_is_reported_with_its_path(self) -> None:
         big = 2**53 + 1
         stage = Stage({"a": adds("x", {**config_map(), "spec": {"n": [big]}})})
-        given = xr(spec={"id": big})
+        observed_xr = xr(spec={"id": big})
         composed = stage.compose(
-            Step("a", "a", input={"deep": {"n": big}}), observed=Observed(given)
+            Step("a", "a", input={"deep": {"n": big}}), observed=Observed(observed_xr)
         )
-        assert [each.facts["path"] for each in composed.notices] == [
+        assert [notice.facts["path"] for notice in composed.notices] == [
             "observed.composite.resource.spec.id",
             "pipeline[a].input.deep.n",
             "desired.resources[x].resource.spec.n[0]",
         ]
 
-    def test_credentials_of_a_step_reach_its_function_alone(self) -> None:
+    def test_credentials_of_a_step_reach_only_its_function(self) -> None:
         secret = {"metadata": {"namespace": "n", "name": "s"}, "data": {"token": "eA=="}}
         stage = Stage({"a": passes, "b": passes}, secrets=[secret])
-        given = Credential("cloud", "n", "s")
-        stage.compose(Step("a", "a", credentials=(given, Credential("none"))), Step("b", "b"))
+        credential = Credential("cloud", "n", "s")
+        stage.compose(Step("a", "a", credentials=(credential, Credential("none"))), Step("b", "b"))
         first, second = stage.runner.calls
         assert first.request.credentials == {
             "cloud": {"credentialData": {"data": {"token": "eA=="}}}
@@ -239,7 +244,7 @@ class TestResultsAndOutcomes:
             ),
         )
 
-    def test_a_fatal_result_ends_the_pipeline_and_keeps_what_was_said_before(self) -> None:
+    def test_a_fatal_result_ends_the_pipeline_and_keeps_earlier_results(self) -> None:
         fatal = {"severity": "SEVERITY_FATAL", "message": "no"}
         condition = {"type": "Ok", "status": "STATUS_CONDITION_FALSE", "reason": "No"}
         stage = Stage(
@@ -260,8 +265,8 @@ class TestResultsAndOutcomes:
         )
         assert composed.error.message.startswith('pipeline step "b" returned a fatal result: no')
         assert len(composed.events) == 2
-        assert [each.type for each in composed.conditions] == ["Ok"]
-        assert [each.worst for each in composed.outcomes] == ["Normal", "Fatal"]
+        assert [condition.type for condition in composed.conditions] == ["Ok"]
+        assert [outcome.worst for outcome in composed.outcomes] == ["Normal", "Fatal"]
         assert composed.resources == ()
         assert len(stage.runner.calls) == 2
 
@@ -288,12 +293,12 @@ class TestResultsAndOutcomes:
         records: list[Record] = []
         stage = Stage({"a": passes}, note=records.append)
         stage.compose(*stage.steps("a"))
-        assert [each.call.step for each in records] == ["a"]
+        assert [record.call.step for record in records] == ["a"]
         assert records[0].response is not None
 
 
-class TestWhen:
-    def test_a_step_whose_time_has_not_come_is_left_out_and_says_so(self) -> None:
+class TestConditions:
+    def test_a_step_with_a_false_condition_is_skipped_with_a_result(self) -> None:
         stage = Stage({"a": adds("one", config_map()), "b": adds("two", config_map())})
         composed = stage.compose(
             Step("a", "a", when="observed.composite.resource.spec.region == 'us'"),
@@ -301,9 +306,9 @@ class TestWhen:
         )
         assert composed.error is None
         assert composed.outcomes[0].skipped.startswith("its when is false")
-        assert [each.name for each in composed.resources] == ["two"]
+        assert [resource.name for resource in composed.resources] == ["two"]
 
-    def test_a_step_sees_in_its_condition_what_a_function_would(self) -> None:
+    def test_a_condition_can_read_the_request_of_its_function(self) -> None:
         stage = Stage({"a": adds("one", config_map()), "b": adds("two", config_map())})
         composed = stage.compose(
             Step("a", "a", when="true"),
@@ -311,12 +316,12 @@ class TestWhen:
             context={"key": "x"},
         )
         assert composed.error is None
-        assert [each.name for each in composed.resources] == ["one", "two"]
+        assert [resource.name for resource in composed.resources] == ["one", "two"]
 
     @pytest.mark.parametrize(
         "when", [pytest.param("1 +", id="no expression"), pytest.param("1 + 1", id="no answer")]
     )
-    def test_a_condition_that_says_neither_yes_nor_no_stops_the_pipeline(self, when: str) -> None:
+    def test_a_condition_without_a_boolean_result_stops_the_pipeline(self, when: str) -> None:
         stage = Stage({"a": passes})
         error = stage.compose(Step("a", "a", when=when)).error
         assert isinstance(error, PipelineStepRefused)
@@ -326,7 +331,7 @@ class TestWhen:
 
 def channels() -> Registry[FunctionRevision]:
     def revision(number: int, channel: str, **more: Any) -> FunctionRevision:
-        made = FunctionRevision(
+        base = FunctionRevision(
             "f",
             f"f-{number}",
             number,
@@ -335,7 +340,7 @@ def channels() -> Registry[FunctionRevision]:
             endpoint="test:",
             version=parse_version(f"0.{number}.0"),
         )
-        return made._replace(**more)
+        return base._replace(**more)
 
     builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
     builder.add(
@@ -362,7 +367,7 @@ class TestRevisions:
             ),
         ],
     )
-    def test_a_step_calls_the_revision_it_asks_for(
+    def test_a_step_calls_the_requested_revision(
         self, request_: RevisionRequest, want: str
     ) -> None:
         stage = Stage({"f": passes}, revisions=channels())
@@ -382,7 +387,7 @@ class TestRevisions:
             ),
         ],
     )
-    def test_none_that_fits_fails_the_pipeline_and_says_why_each_was_passed_over(
+    def test_a_pipeline_fails_if_no_revision_matches_and_reports_the_reasons(
         self, request_: RevisionRequest, refusal: str
     ) -> None:
         stage = Stage({"f": passes}, revisions=channels())
@@ -391,8 +396,8 @@ class TestRevisions:
         assert (error.step, error.function) == ("s", "f")
         assert refusal in error.message
 
-    def test_one_that_is_made_for_something_else_is_not_called(self) -> None:
-        def made(number: int, capability: str) -> FunctionRevision:
+    def test_a_function_without_the_composition_capability_is_not_called(self) -> None:
+        def revision_of(number: int, capability: str) -> FunctionRevision:
             return FunctionRevision(
                 "f",
                 f"f-{number}",
@@ -403,7 +408,7 @@ class TestRevisions:
             )
 
         builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
-        builder.add([made(1, "composition"), made(2, "operation")])
+        builder.add([revision_of(1, "composition"), revision_of(2, "operation")])
         stage = Stage({"f": passes}, revisions=builder.build())
         error = stage.compose(Step("s", "f")).error
         assert isinstance(error, PipelineStepRefused)
@@ -414,7 +419,7 @@ class TestRevisions:
         assert stage.compose(Step("s", "f", RevisionRequest(name="f-1"))).error is None
         assert stage.compose(Step("s", "f", when="false")).error is None
 
-    def test_a_function_that_is_not_installed_is_named_with_its_step(self) -> None:
+    def test_a_missing_function_is_reported_with_its_step(self) -> None:
         stage = Stage({"auto-ready": passes})
         error = stage.compose(Step("s", "auto-redy")).error
         assert isinstance(error, PipelineStepRefused)
@@ -437,7 +442,7 @@ class Raises:
 WHERE = ("s", "f", "f-1")
 
 
-class TestWhatGoesWrong:
+class TestFailures:
     @pytest.mark.parametrize(
         "cause",
         [
@@ -449,9 +454,7 @@ class TestWhatGoesWrong:
             pytest.param(FunctionCallFailed(*WHERE, "exit code 1"), id="exits"),
         ],
     )
-    def test_a_function_without_an_answer_is_named_with_step_and_revision(
-        self, cause: KanisterError
-    ) -> None:
+    def test_a_failed_call_is_reported_with_step_and_revision(self, cause: KanisterError) -> None:
         stage = Stage({"f": passes}, runner=Raises(cause))
         composed = stage.compose(Step("s", "f"))
         error = composed.error
@@ -462,13 +465,13 @@ class TestWhatGoesWrong:
         assert isinstance(error, TransientError) is isinstance(cause, TransientError)
         assert composed.outcomes[-1].worst == "Error"
 
-    def test_what_may_pass_by_itself_is_tried_again_and_then_left_for_later(self) -> None:
+    def test_a_transient_error_is_retried_and_then_returned(self) -> None:
         runner = Raises(FunctionUnavailable(*WHERE, "nobody there"))
         stage = Stage({"f": passes}, runner=runner)
         assert isinstance(stage.compose(Step("s", "f")).error, PipelineStepUnavailable)
         assert runner.calls > 1
 
-    def test_a_step_that_knows_better_says_after_what_it_is_tried_again(self) -> None:
+    def test_a_step_may_name_the_reasons_for_retries(self) -> None:
         late = FunctionTimedOut(*WHERE, "it did not answer within 1 s")
         for on, calls in (((), 1), (("FunctionTimedOut",), 3)):
             runner = Raises(late)
@@ -496,7 +499,7 @@ class TestWhatGoesWrong:
             ),
         ],
     )
-    def test_a_resource_that_no_cluster_takes_is_told_with_the_step_that_made_it(
+    def test_an_invalid_resource_is_reported_with_its_step(
         self, obj: Data, path: str, problem: str
     ) -> None:
         stage = Stage({"a": passes, "f": adds("x", obj), "b": passes})
@@ -507,7 +510,7 @@ class TestWhatGoesWrong:
         assert problem in error.message
         assert error.path in error.message
 
-    def test_two_resources_that_would_be_one_object_are_refused(self) -> None:
+    def test_two_resources_for_the_same_object_are_refused(self) -> None:
         stage = Stage(
             {"a": adds("x", config_map(name="same")), "b": adds("y", config_map(name="same"))}
         )
@@ -516,13 +519,13 @@ class TestWhatGoesWrong:
         assert 'composed resources "x" and "y" are the same object: ConfigMap same' in error.message
         assert error.step == "b"
 
-    def test_two_resources_that_say_the_same_of_one_object_are_told_where_nothing_is_applied(
+    def test_equal_resources_for_the_same_object_are_allowed_without_applying(
         self,
     ) -> None:
         steps = {"a": adds("x", config_map(name="same")), "b": adds("y", config_map(name="same"))}
         stage = Stage(steps, rules=ComposedRules(allows_duplicates=True))
         composed = stage.compose(*stage.steps("a", "b"))
-        assert [each.name for each in composed.resources] == ["x", "y"]
+        assert [resource.name for resource in composed.resources] == ["x", "y"]
         (notice,) = composed.notices
         assert (notice.reason, notice.function) == ("SameObject", "b")
         assert notice.facts == {"step": "b", "path": "desired.resources[y].resource.metadata.name"}
@@ -531,14 +534,14 @@ class TestWhatGoesWrong:
         assert stage.compose(*stage.steps("a", "b")).error is not None
 
     @pytest.mark.parametrize("field", ["annotations", "labels"])
-    def test_annotations_and_labels_are_texts_or_none_of_them_counts(self, field: str) -> None:
+    def test_annotations_and_labels_are_ignored_unless_all_are_texts(self, field: str) -> None:
         steps = {
             "null": adds("x", config_map(name="x", **{field: {"a": None, "b": "c"}})),
             "number": adds("y", config_map(name="y", **{field: {"a": 3, "b": "c"}})),
         }
         stage = Stage(steps)
         composed = stage.compose(*stage.steps("null", "number"))
-        x, y = (each.object["metadata"][field] for each in composed.resources)
+        x, y = (resource.object["metadata"][field] for resource in composed.resources)
         assert (x["a"], x["b"]) == ("", "c")
         assert not {"a", "b"} & set(y)
         (notice,) = composed.notices
@@ -553,18 +556,18 @@ class TestWhatGoesWrong:
         assert isinstance(error, ComposedResourceRefused)
         assert "cannot apply cluster scoped composed resource" in error.message
 
-    def test_roles_may_have_names_that_others_may_not(self) -> None:
+    def test_roles_may_have_names_that_other_kinds_may_not(self) -> None:
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}
         stage = Stage({"a": adds("x", {**role, "metadata": {"name": "sys:x"}})})
         assert stage.compose(*stage.steps("a")).error is None
 
-    def test_a_credential_whose_secret_is_missing_is_named(self) -> None:
+    def test_a_missing_secret_of_a_credential_is_reported(self) -> None:
         stage = Stage({"a": passes})
         error = stage.compose(Step("a", "a", credentials=(Credential("cloud", "n", "s"),))).error
         assert isinstance(error, CredentialMissing)
         assert (error.step, error.credential, error.secret) == ("a", "cloud", "n/s")
 
-    def test_a_loop_that_never_settles_shows_its_last_rounds_and_what_it_said(self) -> None:
+    def test_an_endless_requirements_loop_reports_its_last_rounds_and_results(self) -> None:
         def restless(request: Data) -> Data:
             count = len(stage.runner.calls)
             selector = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": f"n{count}"}
@@ -589,7 +592,7 @@ class TestWhatGoesWrong:
             pytest.param((AllowedResource("v1", "Secret"),), True, id="listed"),
         ],
     )
-    def test_a_secret_is_given_only_where_the_composition_says_so(
+    def test_a_secret_is_passed_only_if_the_composition_allows_it(
         self, allowed: tuple[AllowedResource, ...] | None, is_there: bool
     ) -> None:
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}
@@ -605,7 +608,7 @@ class TestWhatGoesWrong:
             assert "it may not require Secret of v1" in error.message
 
 
-def test_what_was_asked_last_time_is_there_from_the_first_call_on() -> None:
+def test_remembered_requirements_are_fetched_before_the_first_call() -> None:
     selector = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "c", "namespace": "n"}
     stage = Stage(
         {"a": lambda request: passes(request, requirements={"resources": {"c": selector}})},

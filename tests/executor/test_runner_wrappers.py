@@ -31,7 +31,7 @@ CALL = FunctionCall("s", FunctionRevision("f", "f-1", 1), FunctionRequest(Part({
 
 
 class Failing:
-    """Fails with one error so many times, then answers."""
+    """Fails with one error a number of times, then answers."""
 
     def __init__(self, kind: type[FunctionCallError], times: int) -> None:
         self.kind, self.times, self.calls = kind, times, 0
@@ -44,7 +44,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("kind", [FunctionUnavailable, FunctionOverloaded])
-def test_what_may_go_well_the_next_time_is_called_again(kind: type[FunctionCallError]) -> None:
+def test_a_transient_failure_is_retried(kind: type[FunctionCallError]) -> None:
     clock, inner = FakeClock(jumps=True), Failing(kind, 3)
     assert retried(inner.run, clock)(CALL).tag == "answered"
     assert inner.calls == 4
@@ -61,14 +61,14 @@ def test_what_may_go_well_the_next_time_is_called_again(kind: type[FunctionCallE
         FunctionCertificateRefused,
     ],
 )
-def test_nothing_else_is(kind: type[FunctionCallError]) -> None:
+def test_other_failures_are_not_retried(kind: type[FunctionCallError]) -> None:
     clock, inner = FakeClock(jumps=True), Failing(kind, 1)
     with pytest.raises(kind):
         retried(inner.run, clock)(CALL)
     assert (inner.calls, clock.monotonic()) == (1, 0.0)
 
 
-def test_the_last_failure_is_told() -> None:
+def test_the_last_failure_is_raised() -> None:
     inner = Failing(FunctionUnavailable, 99)
     rule = STEP_RETRY._replace(limit=2, backoff_seconds=4, max_backoff_seconds=5)
     clock = FakeClock(jumps=True)
@@ -77,8 +77,8 @@ def test_the_last_failure_is_told() -> None:
     assert (inner.calls, clock.monotonic()) == (3, 9.0)
 
 
-class OutOfReach(Failing):
-    """Waits for a server as long as an attempt may take, in vain."""
+class Unreachable(Failing):
+    """Waits in vain for a server during the whole time of an attempt."""
 
     def __init__(self, clock: FakeClock, seconds: float) -> None:
         super().__init__(FunctionUnavailable, 9)
@@ -100,16 +100,18 @@ WANTED = STEP_RETRY._replace(on=frozenset({"FunctionUnavailable"}))
         pytest.param(60.0, WANTED, 4, id="the step wants it so"),
     ],
 )
-def test_nobody_is_waited_for_over_and_over(seconds: float, rule: RetryRule, calls: int) -> None:
+def test_an_unreachable_server_is_not_tried_again_after_the_full_time(
+    seconds: float, rule: RetryRule, calls: int
+) -> None:
     clock = FakeClock(jumps=True)
-    inner = OutOfReach(clock, seconds)
+    inner = Unreachable(clock, seconds)
     with pytest.raises(FunctionUnavailable):
         retried(inner.run, clock, rule)(CALL._replace(timeout_seconds=60.0))
     assert inner.calls == calls
 
 
 class Slow:
-    """Takes as long for every call, and keeps how long it was given."""
+    """Takes the same time for every call, and records the timeouts."""
 
     def __init__(self, clock: FakeClock, seconds: float) -> None:
         self._clock, self._seconds = clock, seconds
@@ -121,10 +123,10 @@ class Slow:
         return FunctionResponse(tag="answered")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
 
-def test_all_rounds_of_a_step_have_its_timeout_together() -> None:
+def test_all_rounds_of_a_step_share_its_timeout() -> None:
     clock = FakeClock(jumps=True)
     slow = Slow(clock, 4.0)
     run = bounded(slow.run, clock)
@@ -138,7 +140,7 @@ def test_all_rounds_of_a_step_have_its_timeout_together() -> None:
 
 
 class Hanging(Slow):
-    """Takes all the time it is given for its first calls, then answers at once."""
+    """Times out in its first calls, then answers immediately."""
 
     def __init__(self, clock: FakeClock, times: int) -> None:
         super().__init__(clock, 1.0)
@@ -152,7 +154,7 @@ class Hanging(Slow):
         raise FunctionTimedOut("s", "f", "f-1", "no answer in time")
 
 
-def test_a_call_that_timed_out_and_is_wanted_again_has_the_timeout_anew() -> None:
+def test_a_retry_after_a_timeout_has_the_full_timeout() -> None:
     clock = FakeClock(jumps=True)
     hanging = Hanging(clock, 2)
     rule = STEP_RETRY._replace(limit=2, on=frozenset({"FunctionTimedOut"}))
@@ -160,12 +162,12 @@ def test_a_call_that_timed_out_and_is_wanted_again_has_the_timeout_anew() -> Non
     call = CALL._replace(timeout_seconds=10.0)
     assert run(call).tag == "answered"
     assert hanging.given == pytest.approx([10.0, 10.0, 10.0])
-    # The next round has what the last call left.
+    # The next round has the remaining time.
     run(call)
     assert hanging.given[-1] == pytest.approx(9.0)
 
 
-def test_a_call_that_timed_out_is_not_made_again_unasked() -> None:
+def test_a_call_that_timed_out_is_not_retried_by_default() -> None:
     clock = FakeClock(jumps=True)
     hanging = Hanging(clock, 2)
     run = retried(bounded(hanging.run, clock), clock)
@@ -174,7 +176,7 @@ def test_a_call_that_timed_out_is_not_made_again_unasked() -> None:
     assert hanging.given == [10.0]
 
 
-def test_a_step_without_a_timeout_is_left_to_the_runner() -> None:
+def test_a_step_without_a_timeout_uses_the_runners_timeout() -> None:
     clock = FakeClock(jumps=True)
     slow = Slow(clock, 4.0)
     run = bounded(slow.run, clock)
@@ -184,7 +186,7 @@ def test_a_step_without_a_timeout_is_left_to_the_runner() -> None:
 
 
 class Answering:
-    """Answers with one tag, whatever it is asked."""
+    """Answers every request with the same tag."""
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
@@ -193,24 +195,26 @@ class Answering:
         return FunctionResponse(tag=self._tag)
 
 
-def answer(asked: str, answered: str) -> FunctionResponse:
-    call = FunctionCall("one", FunctionRevision("f", "f-1", 1), request_with(tag=asked))
+def answer(sent: str, answered: str) -> FunctionResponse:
+    call = FunctionCall("one", FunctionRevision("f", "f-1", 1), request_with(tag=sent))
     return with_tags_checked(Answering(answered).run)(call)
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered"),
+    ("sent", "answered"),
     [
         pytest.param("a", "a", id="its own"),
         pytest.param("a", "", id="none"),
-        pytest.param("", "a", id="one that was not asked for"),
+        pytest.param("", "a", id="one without a tag in the request"),
     ],
 )
-def test_an_answer_is_taken_whose_tag_is_no_other_requests(asked: str, answered: str) -> None:
-    assert answer(asked, answered).tag == answered
+def test_a_response_with_the_tag_of_its_request_or_none_is_accepted(
+    sent: str, answered: str
+) -> None:
+    assert answer(sent, answered).tag == answered
 
 
-def test_an_answer_to_another_request_is_refused() -> None:
+def test_a_response_to_another_request_is_refused() -> None:
     with pytest.raises(FunctionAnswerInvalid, match="it answered another request") as caught:
         answer("a", "b")
     assert "the tag 'b', the request 'a'" in caught.value.message

@@ -36,7 +36,7 @@ from kanister_py.executor.run.background import Run, WaitingHost
 from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.executor.timers import TimerService
 from kanister_py.executor.watching import SharedWatches
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 from kanister_py.ports.clock import Clock
 from kanister_py.runs import RunSettings, resume_run, retry_run, run_blueprint
 from kanister_py.wiring import registry_of
@@ -52,7 +52,7 @@ PATIENCE_SECONDS = 180.0
 
 
 class Echo(Func):
-    """Gives its argument back."""
+    """Returns its argument."""
 
     name = "Echo"
 
@@ -65,7 +65,7 @@ class Echo(Func):
 
 
 class Breaks(Func):
-    """Fails, and gives away a secret while it does."""
+    """Fails with a message that contains a secret."""
 
     name = "Breaks"
 
@@ -75,7 +75,7 @@ class Breaks(Func):
 
 
 class Flaky(Func):
-    """Fails in a way that may pass, but for its third attempt."""
+    """Fails with a transient error, except for its third attempt."""
 
     name = "Flaky"
 
@@ -91,8 +91,8 @@ class WaitsForMap(Func):
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
         def gone() -> Any:
-            found = ctx.cluster.get(CONFIG_MAPS, "gate", namespace="default")
-            return found.get("data")
+            gate = ctx.cluster.get(CONFIG_MAPS, "gate", namespace="default")
+            return gate.get("data")
 
         return {"seen": ctx.wait(gone, what="the gate to open")["go"]}
 
@@ -103,7 +103,7 @@ class WaitsForPod(Func):
     name = "WaitsForPod"
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
-        made = ctx.cluster.create(
+        pod = ctx.cluster.create(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -111,7 +111,7 @@ class WaitsForPod(Func):
                 "spec": {"containers": [{"name": "c", "image": "busybox"}]},
             }
         )
-        name = made["metadata"]["name"]
+        name = pod["metadata"]["name"]
         ctx.wait(
             lambda: (
                 (ctx.cluster.get(PODS, name, namespace="default").get("status") or {}).get("phase")
@@ -141,8 +141,8 @@ def echo(name: str, say: str = "", **more: Any) -> dict[str, Any]:
 TIDY = echo("tidy", "up")
 
 
-def test_outputs_travel_to_later_phases_the_deferred_one_and_the_artifacts() -> None:
-    made = run(
+def test_outputs_reach_later_phases_the_deferred_phase_and_the_artifacts() -> None:
+    execution = run(
         blueprint(
             echo("first", "{{ .Options.word }}"),
             echo("second", "{{ .Phases.first.Output.said }}!"),
@@ -153,29 +153,31 @@ def test_outputs_travel_to_later_phases_the_deferred_one_and_the_artifacts() -> 
         options={"word": "hello"},
         functions=[Echo],
     ).wait()
-    assert made.is_complete, made.error
-    assert made.outputs["second"] == {"said": "hello!"}
-    assert made.artifacts == {"a": {"keyValue": {"k": "after hello!"}}}
-    assert made.status["progress"]["percentCompleted"] == "100"
+    assert execution.is_complete, execution.error
+    assert execution.outputs["second"] == {"said": "hello!"}
+    assert execution.artifacts == {"a": {"keyValue": {"k": "after hello!"}}}
+    assert execution.status["progress"]["percentCompleted"] == "100"
 
 
-def test_a_phase_whose_if_says_no_is_skipped_with_an_empty_output() -> None:
-    made = run(
+def test_a_phase_with_a_false_condition_is_skipped_with_an_empty_output() -> None:
+    execution = run(
         blueprint(echo("a", **{"if": "{{ eq 1 2 }}"}), echo("b", "ran")), "act", functions=[Echo]
     ).wait()
-    phases = made.status["actions"][0]["phases"]
+    phases = execution.status["actions"][0]["phases"]
     assert [phase.get("skipped", False) for phase in phases] == [True, False]
-    assert made.is_complete
+    assert execution.is_complete
 
 
-def test_an_error_says_where_and_why_and_hides_secrets() -> None:
+def test_an_error_names_place_and_reason_and_masks_secrets() -> None:
     phase = {
         "func": "Breaks",
         "name": "login",
         "objects": {"s": {"kind": "Secret", "name": "login", "namespace": "default"}},
     }
-    made = run(blueprint(phase, deferred=TIDY), "act", objects=[SECRET], functions=[Breaks, Echo])
-    status = made.wait().status
+    execution = run(
+        blueprint(phase, deferred=TIDY), "act", objects=[SECRET], functions=[Breaks, Echo]
+    )
+    status = execution.wait().status
     assert status["state"] == "failed"
     assert "correct-horse" not in json.dumps(status)
     error = status["error"]
@@ -184,10 +186,10 @@ def test_an_error_says_where_and_why_and_hides_secrets() -> None:
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
 
 
-class Picky(Func):
-    """Takes switches."""
+class TakesSwitches(Func):
+    """Accepts switches."""
 
-    name = "Picky"
+    name = "TakesSwitches"
 
     class Args(Args):
         one: bool
@@ -196,16 +198,16 @@ class Picky(Func):
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None: ...
 
 
-def test_all_that_one_phase_lacks_stands_apart_and_before_a_deferred_phase_that_fails_too() -> None:
+def test_problems_of_a_phase_are_listed_before_those_of_the_deferred_phase() -> None:
     template = "{{ .Phases.first.Output.said }}"
-    phase = {"func": "Picky", "name": "pick", "args": {"one": template, "other": template}}
+    phase = {"func": "TakesSwitches", "name": "pick", "args": {"one": template, "other": template}}
     tidy = {"func": "Breaks", "name": "tidy"}
-    made = run(
+    execution = run(
         blueprint(echo("first", "maybe"), phase, deferred=tidy),
         "act",
-        functions=[Breaks, Echo, Picky],
+        functions=[Breaks, Echo, TakesSwitches],
     )
-    error = made.wait().status["error"]
+    error = execution.wait().status["error"]
     assert (error["phase"], error["reason"]) == ("pick", "InvalidArgs")
     assert ["`one`" in error["problems"][0], "`other`" in error["problems"][1]] == [True, True]
     cause, _, after = error["message"].partition("; after that: Deferred phase tidy")
@@ -216,9 +218,9 @@ def test_all_that_one_phase_lacks_stands_apart_and_before_a_deferred_phase_that_
 
 def test_a_transient_failure_is_retried_until_it_passes() -> None:
     phase = {"func": "Flaky", "name": "f", "retry": {"limit": 2, "backoff": "1ms"}}
-    made = run(blueprint(phase), "act", functions=[Flaky]).wait()
-    assert made.is_complete, made.error
-    assert made.status["actions"][0]["phases"][0]["attempt"] == 3
+    execution = run(blueprint(phase), "act", functions=[Flaky]).wait()
+    assert execution.is_complete, execution.error
+    assert execution.status["actions"][0]["phases"][0]["attempt"] == 3
 
 
 @pytest.mark.parametrize(
@@ -232,26 +234,26 @@ def test_a_transient_failure_is_retried_until_it_passes() -> None:
         ),
     ],
 )
-def test_what_cannot_run_is_refused_before_the_first_phase(
+def test_an_invalid_phase_is_refused_before_the_first_phase(
     phase: dict[str, Any], reason: str
 ) -> None:
-    made = run(blueprint(echo("first"), phase, deferred=TIDY), "act", functions=[Echo]).wait()
-    assert made.status["error"]["reason"] == reason
-    assert made.outputs == {}
+    execution = run(blueprint(echo("first"), phase, deferred=TIDY), "act", functions=[Echo]).wait()
+    assert execution.status["error"]["reason"] == reason
+    assert execution.outputs == {}
 
 
-class Unsteady(MemoryCluster):
-    """A cluster whose first answers do not come."""
+class FailsAtFirst(MemoryCluster):
+    """A cluster whose first requests fail."""
 
     def __init__(self, failures: int) -> None:
         super().__init__(clock=SystemClock())
         self.failures = failures
 
-    def get(self, *args: Any, **rest: Any) -> Any:
+    def get(self, *args: Any, **options: Any) -> Any:
         if self.failures:
             self.failures -= 1
             raise TransientApiError("the API server is away")
-        return super().get(*args, **rest)
+        return super().get(*args, **options)
 
 
 @pytest.mark.parametrize(
@@ -261,37 +263,37 @@ class Unsteady(MemoryCluster):
         pytest.param(100, "Unknown", id="for good"),
     ],
 )
-def test_a_cluster_that_is_away_when_an_action_starts_is_asked_again(
+def test_requests_are_retried_if_the_cluster_is_unavailable_at_the_start(
     failures: int, want: str
 ) -> None:
     settings = RunSettings(
-        cluster=Unsteady(failures), registry=registry_of(Echo), clock=FakeClock(jumps=True)
+        cluster=FailsAtFirst(failures), registry=registry_of(Echo), clock=FakeClock(jumps=True)
     )
-    made = run_blueprint(blueprint(echo("e")), "act", settings=settings).wait(PATIENCE_SECONDS)
-    assert made.status.get("error", {}).get("reason", "") == want
+    execution = run_blueprint(blueprint(echo("e")), "act", settings=settings).wait(PATIENCE_SECONDS)
+    assert execution.status.get("error", {}).get("reason", "") == want
 
 
-def test_a_cancel_does_not_wait_for_a_cluster_that_is_away() -> None:
+def test_a_cancellation_does_not_wait_for_an_unavailable_cluster() -> None:
     clock = FakeClock()
-    settings = RunSettings(cluster=Unsteady(100), registry=registry_of(Echo), clock=clock)
-    made = run_blueprint(blueprint(echo("e")), "act", settings=settings)
+    settings = RunSettings(cluster=FailsAtFirst(100), registry=registry_of(Echo), clock=clock)
+    execution = run_blueprint(blueprint(echo("e")), "act", settings=settings)
     assert clock.wait_for_sleepers(1)
-    made.cancel("RunTimedOut")
-    error = made.wait(PATIENCE_SECONDS).status["error"]
+    execution.cancel("RunTimedOut")
+    error = execution.wait(PATIENCE_SECONDS).status["error"]
     assert error["action"] == "act"
 
 
-def test_a_phase_that_had_no_turn_before_the_time_was_over_says_so() -> None:
-    made = waiting()
-    made.cancel("RunTimedOut")
-    status = made.wait(PATIENCE_SECONDS).status
+def test_a_phase_that_did_not_start_in_time_fails_with_that_reason() -> None:
+    execution = waiting()
+    execution.cancel("RunTimedOut")
+    status = execution.wait(PATIENCE_SECONDS).status
     assert "cancelled" not in json.dumps(status["error"])
 
 
 def test_a_wait_ends_when_the_object_it_reads_changes() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.load([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}])
-    made = run(
+    execution = run(
         blueprint({"func": "WaitsForMap", "name": "w"}),
         "act",
         cluster=cluster,
@@ -299,12 +301,12 @@ def test_a_wait_ends_when_the_object_it_reads_changes() -> None:
     )
     gate = cluster.get(CONFIG_MAPS, "gate", namespace="default")
     cluster.replace({**gate, "data": {"go": "now"}})
-    assert made.wait(PATIENCE_SECONDS).outputs == {"w": {"seen": "now"}}
+    assert execution.wait(PATIENCE_SECONDS).outputs == {"w": {"seen": "now"}}
 
 
-def test_a_wait_for_a_pod_that_nobody_runs_fails_at_once() -> None:
-    made = run(blueprint({"func": "WaitsForPod", "name": "w"}), "act", functions=[WaitsForPod])
-    assert made.wait(PATIENCE_SECONDS).status["error"]["reason"] == "PodsNotRun"
+def test_a_wait_for_a_pod_fails_at_once_if_pods_are_not_run() -> None:
+    execution = run(blueprint({"func": "WaitsForPod", "name": "w"}), "act", functions=[WaitsForPod])
+    assert execution.wait(PATIENCE_SECONDS).status["error"]["reason"] == "PodsNotRun"
 
 
 def waiting(timeout: str = "", onlooker: Any = None) -> Run:
@@ -323,23 +325,23 @@ def waiting(timeout: str = "", onlooker: Any = None) -> Run:
 
 
 def test_a_phase_that_takes_longer_than_its_timeout_fails() -> None:
-    made = waiting("20ms").wait(PATIENCE_SECONDS)
-    assert made.status["error"]["reason"] == "PhaseTimedOut"
-    assert made.status["actions"][0]["deferPhase"]["state"] == "complete"
+    execution = waiting("20ms").wait(PATIENCE_SECONDS)
+    assert execution.status["error"]["reason"] == "PhaseTimedOut"
+    assert execution.status["actions"][0]["deferPhase"]["state"] == "complete"
 
 
-def test_a_cancel_ends_the_phase_at_work_and_runs_the_deferred_one() -> None:
-    made = waiting()
-    made.cancel()
-    status = made.wait(PATIENCE_SECONDS).status
+def test_a_cancellation_stops_the_running_phase_and_runs_the_deferred_phase() -> None:
+    execution = waiting()
+    execution.cancel()
+    status = execution.wait(PATIENCE_SECONDS).status
     assert status["error"]["reason"] == "Cancelled"
-    assert [each["state"] for each in status["actions"][0]["phases"]] == ["failed", "pending"]
+    assert [phase["state"] for phase in status["actions"][0]["phases"]] == ["failed", "pending"]
 
 
-class Deaf(Func):
-    """Listens to nobody."""
+class IgnoresStop(Func):
+    """Ignores requests to stop."""
 
-    name = "Deaf"
+    name = "IgnoresStop"
     ends = Event()
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
@@ -347,25 +349,25 @@ class Deaf(Func):
         return {"too": "late"}
 
 
-def run_of(made: dict[str, Any], clock: Clock, **surroundings: Any) -> ActionSetRun:
-    """Make a run of a blueprint that nobody keeps going yet."""
-    (found,) = blueprints_in([parse_document(json.dumps(made))])
+def run_of(manifest: dict[str, Any], clock: Clock, **surroundings: Any) -> ActionSetRun:
+    """Create a run of a blueprint without a host."""
+    (located,) = blueprints_in([parse_document(json.dumps(manifest))])
     target = {"kind": "Namespace", "name": "default", "namespace": "default"}
     action = {"name": "act", "blueprint": "made-up", "object": target}
     actionset = parse_actionset(parse_document(json.dumps({"spec": {"actions": [action]}})))
     cluster = MemoryCluster(clock=SystemClock())
     return ActionSetRun(
-        course_of(actionset, {"made-up": found.blueprint}),
-        FunctionSource(registry_of(Deaf, Echo, Flaky), load_function),
+        course_of(actionset, {"made-up": located.blueprint}),
+        FunctionSource(registry_of(IgnoresStop, Echo, Flaky), load_function),
         Surroundings(cluster, clock, Workers(1), SharedWatches(cluster, clock), **surroundings),
     )
 
 
-def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() -> None:
-    made = blueprint({"func": "Deaf", "name": "d", "timeout": "10ms"}, deferred=TIDY)
+def test_a_function_that_ignores_a_stop_does_not_delay_the_end_of_the_run() -> None:
+    execution = blueprint({"func": "IgnoresStop", "name": "d", "timeout": "10ms"}, deferred=TIDY)
     clock = SystemClock()
-    status = WaitingHost(clock).carry_out(run_of(made, clock, grace_seconds=0.01))
-    Deaf.ends.set()
+    status = WaitingHost(clock).carry_out(run_of(execution, clock, grace_seconds=0.01))
+    IgnoresStop.ends.set()
     assert status.error is not None
     assert status.error.reason == "PhaseTimedOut"
     assert status.actions[0].deferred is not None
@@ -373,8 +375,8 @@ def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() 
     assert status.actions[0].phases[0].output is None
 
 
-class SetClock(FakeClock):
-    """A clock that can be set; the time that passes is another thing."""
+class AdjustableClock(FakeClock):
+    """A clock that can be set independently of the monotonic time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -385,7 +387,7 @@ class SetClock(FakeClock):
 
 
 class ManualHost:
-    """Host that records wake-ups, and leaves it to the test to ring."""
+    """Host that records wake-ups, and leaves calling `ring` to the test."""
 
     def __init__(self, clock: Clock) -> None:
         self.timers = TimerService(clock)
@@ -409,7 +411,7 @@ def wait_for_timer(clock: FakeClock, seconds: float) -> None:
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forth"])
 def test_setting_the_clock_does_not_change_the_wait_before_a_retry(hours: int) -> None:
-    clock = SetClock()
+    clock = AdjustableClock()
     retry = {"limit": 2, "backoff": "10s", "factor": 1}
     run = run_of(blueprint({"func": "Flaky", "name": "f", "retry": retry}), clock)
     host = ManualHost(clock)
@@ -436,7 +438,7 @@ def test_setting_the_clock_does_not_change_the_wait_before_a_retry(hours: int) -
 
 
 def test_the_timers_of_a_run_that_has_ended_are_cancelled() -> None:
-    clock = SetClock()
+    clock = AdjustableClock()
     run = run_of(blueprint({"func": "Echo", "name": "e", "args": {}, "timeout": "1h"}), clock)
     host = ManualHost(clock)
     run.begin(host)
@@ -445,11 +447,11 @@ def test_the_timers_of_a_run_that_has_ended_are_cancelled() -> None:
     host.timers.close()
 
 
-# What a folder remembers
+# State in a folder
 
 
 class Kill(Exception):
-    """The process dies here."""
+    """Simulated end of the process."""
 
 
 _MET: list[str] = []
@@ -457,7 +459,7 @@ _DIE = Event()
 
 
 class Dies(Func):
-    """Is under way when its process dies; a later process may adopt it."""
+    """Running when its process ends; a later process can continue it."""
 
     name = "Dies"
     on_restart = OnRestart.ADOPT
@@ -470,14 +472,14 @@ class Dies(Func):
 
 
 class DiesOnce(Dies):
-    """As the other, but cannot be taken up."""
+    """The same, but no other process can continue it."""
 
     name = "DiesOnce"
     on_restart = OnRestart.FAIL
 
 
 class _Started:
-    """Says when a phase is under way."""
+    """Signals that a phase is running."""
 
     def __init__(self) -> None:
         self.event = Event()
@@ -491,7 +493,7 @@ class _Started:
 
 
 def interrupted(folder: Path, func: type[Func]) -> RunSettings:
-    """Run until a phase is under way, then break off as a killed process does."""
+    """Run until a phase is running, then stop like a killed process."""
     _MET.clear()
     _DIE.clear()
     started = _Started()
@@ -503,40 +505,40 @@ def interrupted(folder: Path, func: type[Func]) -> RunSettings:
     )
     phases = (echo("before", "kept"), {"func": func.name, "name": "p"})
     after = echo("after", "{{ .Phases.before.Output.said }}")
-    made = run_blueprint(blueprint(*phases, after, deferred=TIDY), "act", settings=settings)
+    execution = run_blueprint(blueprint(*phases, after, deferred=TIDY), "act", settings=settings)
     while not _MET:
         started.event.wait(0.01)
-    made.abort()
-    made.wait(PATIENCE_SECONDS)
+    execution.abort()
+    execution.wait(PATIENCE_SECONDS)
     _DIE.set()
     return settings
 
 
-def test_a_run_whose_process_died_is_taken_up_and_nothing_is_made_twice(tmp_path: Path) -> None:
+def test_a_run_of_a_dead_process_is_resumed_without_creating_objects_twice(tmp_path: Path) -> None:
     settings = interrupted(tmp_path, Dies)
-    made = resume_run("", settings).wait(PATIENCE_SECONDS)
-    assert made.is_complete, made.error
+    execution = resume_run("", settings).wait(PATIENCE_SECONDS)
+    assert execution.is_complete, execution.error
     assert len(set(_MET)) == 1
-    assert made.outputs["after"] == {"said": "kept"}
-    assert made.status["actions"][0]["phases"][1]["attempt"] == 1
+    assert execution.outputs["after"] == {"said": "kept"}
+    assert execution.status["actions"][0]["phases"][1]["attempt"] == 1
 
 
-def test_a_phase_that_cannot_be_taken_up_is_interrupted_and_tidied_up(tmp_path: Path) -> None:
+def test_a_phase_that_cannot_be_resumed_is_interrupted_and_cleaned_up(tmp_path: Path) -> None:
     settings = interrupted(tmp_path, DiesOnce)
     status = resume_run("r", settings).wait(PATIENCE_SECONDS).status
     assert status["error"]["reason"] == "Interrupted"
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
 
 
-def test_a_cancel_that_a_dead_process_had_written_down_stops_the_phase(tmp_path: Path) -> None:
+def test_a_cancellation_recorded_by_a_dead_process_stops_the_phase(tmp_path: Path) -> None:
     settings = interrupted(tmp_path, Dies)
     calls = len(_MET)
-    asked = outcome_as_dict(CancelAsked(SystemClock().now()))
+    cancelled = outcome_as_dict(CancelAsked(SystemClock().now()))
     with (tmp_path / "runs" / "r.jsonl").open("a", encoding="utf-8") as journal:
-        journal.write(json.dumps(asked) + "\n")
+        journal.write(json.dumps(cancelled) + "\n")
     status = resume_run("r", settings).wait(PATIENCE_SECONDS).status
     assert status["error"]["reason"] == "Cancelled"
-    assert [each["state"] for each in status["actions"][0]["phases"]] == [
+    assert [phase["state"] for phase in status["actions"][0]["phases"]] == [
         "complete",
         "failed",
         "pending",
@@ -548,15 +550,15 @@ def test_a_cancel_that_a_dead_process_had_written_down_stops_the_phase(tmp_path:
 def test_a_failed_run_is_retried_from_a_phase_with_the_outputs_before_it(tmp_path: Path) -> None:
     settings = interrupted(tmp_path, DiesOnce)
     resume_run("r", settings).wait(PATIENCE_SECONDS)
-    made = retry_run("r", "p", settings._replace(name="again")).wait(PATIENCE_SECONDS)
-    assert made.is_complete, made.error
-    assert made.outputs["after"] == {"said": "kept"}
+    execution = retry_run("r", "p", settings._replace(name="again")).wait(PATIENCE_SECONDS)
+    assert execution.is_complete, execution.error
+    assert execution.outputs["after"] == {"said": "kept"}
 
 
 def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> None:
     settings = RunSettings(state=tmp_path / "whole", registry=registry_of(Echo), name="r")
-    made = blueprint(echo("a", "1"), echo("b", "{{ .Phases.a.Output.said }}"), deferred=TIDY)
-    run_blueprint(made, "act", settings=settings).wait(PATIENCE_SECONDS)
+    execution = blueprint(echo("a", "1"), echo("b", "{{ .Phases.a.Output.said }}"), deferred=TIDY)
+    run_blueprint(execution, "act", settings=settings).wait(PATIENCE_SECONDS)
     lines = (tmp_path / "whole" / "runs" / "r.jsonl").read_bytes().splitlines(keepends=True)
 
     class Again(Echo):
@@ -567,7 +569,7 @@ def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> 
         folder = tmp_path / str(cut)
         (folder / "runs").mkdir(parents=True)
         (folder / "state.json").write_text('{"format": 1}')
-        # The last line is torn, as by a process that died while writing it.
+        # The last line is incomplete, as after a crash while writing it.
         torn = b"" if cut == len(lines) else lines[cut][: len(lines[cut]) // 2]
         (folder / "runs" / "r.jsonl").write_bytes(b"".join(lines[:cut]) + torn)
         again = resume_run("r", settings._replace(state=folder, registry=registry_of(Again)))
@@ -579,7 +581,7 @@ def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> 
         assert again.is_complete
 
 
-def test_only_its_owner_may_look_into_a_state_folder(tmp_path: Path) -> None:
+def test_only_its_owner_may_read_a_state_folder(tmp_path: Path) -> None:
     settings = RunSettings(state=tmp_path / "deep" / "state", registry=registry_of(Echo), name="r")
     run_blueprint(blueprint(), "act", settings=settings).wait(PATIENCE_SECONDS)
     assert (tmp_path / "deep/state").stat().st_mode & 0o077 == 0
@@ -603,7 +605,7 @@ def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
         run(blueprint(), "act", state=tmp_path, functions=[Echo])
 
 
-def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_run_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     settings = RunSettings(state=tmp_path, registry=registry_of(Echo), name="r")
     run_blueprint(blueprint(), "act", settings=settings).wait(PATIENCE_SECONDS)
     with pytest.raises(UsageError, match="available: r"):
@@ -620,20 +622,20 @@ def test_a_full_disk_stops_the_run_and_loses_nothing() -> None:
         FileJournal(full, SystemClock()).write_line({"what": "Begun"}, must_last=True)
 
 
-def test_what_comes_after_the_end_of_a_journal_gets_into_no_other_file(tmp_path: Path) -> None:
+def test_a_closed_journal_writes_to_no_other_file(tmp_path: Path) -> None:
     from kanister_py.adapters.journal_files import FileJournal
 
     journal = FileJournal(tmp_path / "r.jsonl", SystemClock())
     journal.close()
     with (tmp_path / "other").open("wb"):
-        # As a rule it has the number that the journal had.
+        # Usually it has the descriptor number of the journal.
         with pytest.raises(JournalUnwritable):
             journal.write_line({"what": "Begun"}, must_last=True)
         journal.close()
     assert (tmp_path / "other").read_bytes() == b""
 
 
-def test_a_folder_is_nobody_elses_business(tmp_path: Path) -> None:
+def test_a_state_folder_has_private_permissions(tmp_path: Path) -> None:
     settings = RunSettings(
         state=tmp_path / "s", registry=registry_of(Echo), name="r", objects=[SECRET]
     )

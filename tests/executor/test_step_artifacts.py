@@ -1,4 +1,4 @@
-"""Inputs in registries: read once, and a registry that is away is spared."""
+"""Inputs in registries: read once, with a pause after failures of the registry."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def ref(number: int = 0) -> ArtifactRef:
 
 
 class Files:
-    """A registry that counts who asks, and may be away."""
+    """A registry that counts requests and may be unavailable."""
 
     def __init__(self, text: bytes = b"kind: A\n") -> None:
-        self.text, self.asked, self.is_away = text, 0, False
+        self.text, self.requests, self.is_away = text, 0, False
 
     def resolve(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> str:
         raise NotImplementedError
@@ -45,59 +45,61 @@ class Files:
     def read_file(
         self, reference: PackageReference, path: str, logins: Sequence[RegistryLogin] = ()
     ) -> bytes:
-        self.asked += 1
-        assert [each.username for each in logins] == ["s"]
+        self.requests += 1
+        assert [login.username for login in logins] == ["s"]
         if self.is_away:
             raise RegistryUnavailable(reference.registry, "it is away")
         return self.text
 
 
 def artifacts(files: Files, clock: FakeClock | None = None) -> StepArtifacts:
-    def logins(asked: ArtifactRef) -> list[RegistryLogin]:
-        return [RegistryLogin(asked.package.registry, each, "") for each in asked.pull_secrets]
+    def logins(ref: ArtifactRef) -> list[RegistryLogin]:
+        return [
+            RegistryLogin(ref.package.registry, pull_secret, "") for pull_secret in ref.pull_secrets
+        ]
 
     return StepArtifacts(files, clock or FakeClock(), logins)
 
 
 def test_an_input_is_read_once_for_all_its_readers() -> None:
     files = Files()
-    made = artifacts(files)
+    inputs = artifacts(files)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: made.read(ref()), range(50)))
-    assert found == [{"kind": "A"}] * 50
-    assert files.asked == 1
+        contents = list(pool.map(lambda _: inputs.read(ref()), range(50)))
+    assert contents == [{"kind": "A"}] * 50
+    assert files.requests == 1
 
 
-def test_a_registry_that_is_away_is_asked_again_after_a_while() -> None:
+def test_an_unavailable_registry_is_asked_again_after_a_while() -> None:
     files, clock = Files(), FakeClock()
-    made = artifacts(files, clock)
+    inputs = artifacts(files, clock)
     files.is_away = True
     for _ in range(5):
         with pytest.raises(RegistryUnavailable):
-            made.read(ref())
-    assert files.asked == 1
+            inputs.read(ref())
+    assert files.requests == 1
     files.is_away = False
     clock.advance(11)
-    assert made.read(ref()) == {"kind": "A"}
+    assert inputs.read(ref()) == {"kind": "A"}
 
 
-def test_only_the_last_ones_used_are_kept() -> None:
+def test_only_the_most_recently_used_inputs_are_cached() -> None:
     files = Files()
-    made = artifacts(files)
+    inputs = artifacts(files)
     for number in range(65):
-        made.read(ref(number))
-        made.read(ref())
-    assert files.asked == 65
-    made.read(ref(1))
-    assert files.asked == 66
+        inputs.read(ref(number))
+        inputs.read(ref())
+    assert files.requests == 65
+    inputs.read(ref(1))
+    assert files.requests == 66
 
 
-def test_what_is_no_input_says_where_it_stands() -> None:
+def test_an_invalid_input_is_reported_with_its_place() -> None:
     with pytest.raises(StepInputUnusable, match=r"r\.example\.org/x@sha256:0+ has no input"):
         artifacts(Files(b"- 1\n")).read(ref())
 
 
-def test_a_step_is_told_what_stands_in_the_registry() -> None:
+def test_a_step_gets_the_input_from_the_registry() -> None:
     files = Files(b"kind: Paint\n")
     stage = Stage({"a": passes}, artifacts=artifacts(files))
     assert stage.compose(Step("a", "a", input_ref=ref())).error is None
@@ -105,7 +107,7 @@ def test_a_step_is_told_what_stands_in_the_registry() -> None:
     assert call.request.input == {"kind": "Paint"}
 
 
-def test_a_step_waits_for_a_registry_that_is_away() -> None:
+def test_a_step_fails_temporarily_while_the_registry_is_unavailable() -> None:
     files = Files()
     files.is_away = True
     stage = Stage({"a": passes}, artifacts=artifacts(files))

@@ -1,4 +1,4 @@
-"""Watch cache: everything that is there, and everything that changes, is seen."""
+"""Watch cache: all existing objects and all changes are reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-class Seen:
+class ChangeRecorder:
     def __init__(self, cluster: MemoryCluster, *namespaces: str) -> None:
         self.changes: Queue[tuple[str, str | None, str | None]] = Queue()
         self.store: WatchCache[str] = WatchCache(
@@ -54,19 +54,21 @@ def cluster() -> MemoryCluster:
 
 
 @pytest.fixture
-def seen(cluster: MemoryCluster) -> Iterator[Seen]:
-    made = Seen(cluster)
-    yield made
-    made.store.close()
+def seen(cluster: MemoryCluster) -> Iterator[ChangeRecorder]:
+    recorder = ChangeRecorder(cluster)
+    yield recorder
+    recorder.store.close()
 
 
-def test_what_was_there_and_what_comes_is_seen_once(cluster: MemoryCluster, seen: Seen) -> None:
+def test_existing_and_new_objects_are_reported_once(
+    cluster: MemoryCluster, seen: ChangeRecorder
+) -> None:
     cluster.create(config_map("old"))
     seen.store.start()
     assert seen.next() == ("old", None, "red")
-    made = cluster.create(config_map("new"))
+    created = cluster.create(config_map("new"))
     assert seen.next() == ("new", None, "red")
-    cluster.replace({**made, "data": {"c": "blue"}})
+    cluster.replace({**created, "data": {"c": "blue"}})
     assert seen.next() == ("new", "red", "blue")
     cluster.delete(CONFIG_MAPS, "old", namespace="default")
     assert seen.next() == ("old", "red", None)
@@ -102,11 +104,11 @@ class _Guarded:
             watch.close()
 
 
-def test_a_namespace_that_lost_its_role_is_trouble_only_if_no_other_is_left(
+def test_a_forbidden_namespace_is_a_problem_only_if_all_are_forbidden(
     cluster: MemoryCluster,
 ) -> None:
     guarded = _Guarded(cluster)
-    seen = Seen(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
+    seen = ChangeRecorder(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
     seen.store.start()
     until(lambda: seen.store.open_watches == 2)
     guarded.refuse("two")
@@ -120,32 +122,32 @@ def test_a_namespace_that_lost_its_role_is_trouble_only_if_no_other_is_left(
     seen.store.close()
 
 
-def test_a_namespace_that_was_never_readable_is_trouble(cluster: MemoryCluster) -> None:
+def test_a_namespace_that_was_never_readable_is_a_problem(cluster: MemoryCluster) -> None:
     guarded = _Guarded(cluster)
     guarded.refuse("two")
-    seen = Seen(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
+    seen = ChangeRecorder(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
     seen.store.start()
     until(lambda: "forbidden in two" in seen.store.trouble)
     assert not seen.store.has_synced
     seen.store.close()
 
 
-def test_what_was_deleted_while_nobody_watched_is_noticed(cluster: MemoryCluster) -> None:
+def test_a_deletion_between_two_watches_is_noticed(cluster: MemoryCluster) -> None:
     gone = _Interrupted(cluster)
-    seen = Seen(gone)  # type: ignore[arg-type] # it stands for one
+    seen = ChangeRecorder(gone)  # type: ignore[arg-type] # it stands for one
     cluster.create(config_map("a"))
     cluster.create(config_map("b"))
     seen.store.start()
     assert {seen.next()[0], seen.next()[0]} == {"a", "b"}
     gone.break_off()
-    found = [seen.next() for _ in range(2)]
-    assert ("a", "red", None) in found
+    changes = [seen.next() for _ in range(2)]
+    assert ("a", "red", None) in changes
     assert seen.store.items() == [(ObjectKey("default", "b"), "red")]
     seen.store.close()
 
 
 class _Interrupted:
-    """A cluster whose watch ends, and whose history has been forgotten by then."""
+    """A cluster whose watch ends, and which has lost its history by then."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
@@ -163,25 +165,25 @@ class _Interrupted:
     def break_off(self) -> None:
         assert self._watches.wait(180)
         watch, cluster = self._watch, self._cluster
-        # Nobody may hear of the deletion: the watch is deaf before it is made.
+        # The watch reports nothing, so that the deletion is not seen.
         watch.offer = lambda _change: None
         cluster.delete(CONFIG_MAPS, "a", namespace="default")
         cluster.compact()
         watch.close()
 
 
-def test_only_namespaces_that_are_named_are_seen(cluster: MemoryCluster) -> None:
+def test_only_the_given_namespaces_are_watched(cluster: MemoryCluster) -> None:
     for namespace in ("one", "two", "three"):
         cluster.create(config_map(namespace, namespace=namespace))
-    seen = Seen(cluster, "one", "two")
+    seen = ChangeRecorder(cluster, "one", "two")
     seen.store.start()
     assert {seen.next()[0], seen.next()[0]} == {"one", "two"}
     assert len(seen.store) == 2
     seen.store.close()
 
 
-class Ailing:
-    """A cluster that gives no answer while it is down, and whose watches break on request."""
+class FailingCluster:
+    """A cluster that does not answer while it is down, and whose watches can be interrupted."""
 
     def __init__(self) -> None:
         self.is_down = False
@@ -218,8 +220,8 @@ class Ailing:
 
 
 @pytest.fixture
-def ailing() -> Iterator[tuple[Ailing, FakeClock, WatchCache[KubeObject]]]:
-    cluster, clock = Ailing(), FakeClock()
+def ailing() -> Iterator[tuple[FailingCluster, FakeClock, WatchCache[KubeObject]]]:
+    cluster, clock = FailingCluster(), FakeClock()
     store: WatchCache[KubeObject] = WatchCache(
         cluster=cast("Cluster", cluster),
         clock=clock,
@@ -244,8 +246,8 @@ def _wait_out(clock: FakeClock, *pauses: float) -> None:
         pytest.param(True, id="with a watch that has held for a while"),
     ],
 )
-def test_after_an_outage_that_is_over_the_next_pause_is_the_first_again(
-    ailing: tuple[Ailing, FakeClock, WatchCache[KubeObject]], had_listed: bool
+def test_pauses_start_again_at_the_shortest_after_a_recovery(
+    ailing: tuple[FailingCluster, FakeClock, WatchCache[KubeObject]], had_listed: bool
 ) -> None:
     cluster, clock, store = ailing
     cluster.is_down = not had_listed
@@ -266,8 +268,8 @@ def test_after_an_outage_that_is_over_the_next_pause_is_the_first_again(
     assert clock.has_waiter_until(clock.monotonic() + 0.5)
 
 
-def test_watches_that_break_at_once_are_opened_ever_more_seldom(
-    ailing: tuple[Ailing, FakeClock, WatchCache[KubeObject]],
+def test_watches_that_break_immediately_are_opened_with_growing_pauses(
+    ailing: tuple[FailingCluster, FakeClock, WatchCache[KubeObject]],
 ) -> None:
     cluster, clock, store = ailing
     store.start()
@@ -277,15 +279,15 @@ def test_watches_that_break_at_once_are_opened_ever_more_seldom(
         _wait_out(clock, seconds)
 
 
-# In which order it is told
+# Order of notifications
 
 
 class Aged(NamedTuple):
     created_at: datetime
 
 
-class InOrder:
-    """Hears of what there is from the oldest on."""
+class ByAge:
+    """Cache that notifies by age."""
 
     def __init__(self, cluster: Any, *namespaces: str) -> None:
         self.keys: Queue[str] = Queue()
@@ -304,7 +306,7 @@ class InOrder:
 
 
 class Slow:
-    """A cluster that gives one namespace only when it is let, or never."""
+    """A cluster that lists one namespace only after a signal, or never."""
 
     def __init__(self, cluster: MemoryCluster, namespace: str, *, is_forbidden: bool) -> None:
         self._cluster = cluster
@@ -332,15 +334,15 @@ class Slow:
 def created_one_after_the_other(*objects: KubeObject) -> MemoryCluster:
     clock = FakeClock()
     cluster = MemoryCluster(clock=clock)
-    for each in objects:
-        cluster.create(each)
+    for obj in objects:
+        cluster.create(obj)
         clock.advance(60)
     return cluster
 
 
-def test_what_was_there_is_told_from_the_oldest_on_whatever_its_name() -> None:
+def test_existing_objects_are_reported_from_the_oldest_on() -> None:
     cluster = created_one_after_the_other(*map(config_map, ("c", "a", "b")))
-    seen = InOrder(cluster)
+    seen = ByAge(cluster)
     seen.store.start()
     assert seen.next(3) == ["default/c", "default/a", "default/b"]
     cluster.create(config_map("0"))
@@ -348,11 +350,11 @@ def test_what_was_there_is_told_from_the_oldest_on_whatever_its_name() -> None:
     seen.store.close()
 
 
-def test_of_the_same_age_the_name_decides() -> None:
+def test_objects_of_the_same_age_are_reported_by_name() -> None:
     cluster = MemoryCluster(clock=FakeClock())
     for name, namespace in (("b", "one"), ("a", "two"), ("a", "one")):
         cluster.create(config_map(name, namespace=namespace))
-    seen = InOrder(cluster)
+    seen = ByAge(cluster)
     seen.store.start()
     assert seen.next(3) == ["one/a", "one/b", "two/a"]
     seen.store.close()
@@ -365,7 +367,7 @@ def test_of_the_same_age_the_name_decides() -> None:
         pytest.param(True, ["soon/b"], id="though one may not be read"),
     ],
 )
-def test_what_several_namespaces_hold_is_told_by_age_over_all_of_them(
+def test_objects_of_several_namespaces_are_reported_by_age(
     is_forbidden: bool, keys: list[str]
 ) -> None:
     slow = Slow(
@@ -377,7 +379,7 @@ def test_what_several_namespaces_hold_is_told_by_age_over_all_of_them(
         "late",
         is_forbidden=is_forbidden,
     )
-    seen = InOrder(slow, "soon", "late")
+    seen = ByAge(slow, "soon", "late")
     seen.store.start()
     assert slow.asked.wait(180)
     assert slow.others_answered.wait(180)

@@ -1,4 +1,4 @@
-"""Wire messages: responses checked as a whole, and handed on as they came."""
+"""Wire messages: complete checks of responses, and parts that are passed on unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from kanister_py.proto.messages import message_class
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("around", ["", "x" * 100_000], ids=["small", "large"])
-def test_a_response_with_a_number_that_json_has_not_is_refused(number: float, around: str) -> None:
+def test_a_response_with_a_number_that_json_cannot_represent_is_refused(
+    number: float, around: str
+) -> None:
     theirs = message_class(RESPONSE)()
     theirs.desired.resources["a"].resource.fields["text"].string_value = around
     theirs.desired.resources["a"].resource.fields["n"].number_value = number
@@ -35,20 +37,20 @@ def test_a_response_with_a_number_that_json_has_not_is_refused(number: float, ar
 
 
 @pytest.mark.parametrize("length", [126, 127, 128, 255, 16383])
-def test_lengths_that_look_like_such_a_number_are_none(length: int) -> None:
+def test_lengths_with_the_bytes_of_such_a_number_are_accepted(length: int) -> None:
     desired = {"resources": {"a": {"resource": {"n": 1.7e308, "text": "x" * length}}}}
     data = write_response(FunctionResponse(Part(desired)))
     assert read_response(data).desired.data == desired
 
 
-def test_a_part_that_cannot_be_sent_names_its_place_in_the_message() -> None:
+def test_an_invalid_part_is_reported_with_its_path_in_the_message() -> None:
     desired = {"resources": {"a": {"resource": {"spec": {"n": math.nan}}}}}
-    with pytest.raises(NotEncodable) as found:
+    with pytest.raises(NotEncodable) as caught:
         write_request(FunctionRequest(Part({}), Part(desired)))
-    assert found.value.path == "desired.resources.a.resource.spec.n"
+    assert caught.value.path == "desired.resources.a.resource.spec.n"
 
 
-def test_what_is_handed_on_is_neither_read_nor_written_again() -> None:
+def test_unchanged_parts_are_neither_decoded_nor_encoded_again() -> None:
     state = {"resources": {"a": {"resource": {"kind": "A"}}}}
     first = read_response(write_response(FunctionResponse(Part(state), Part({"k": 1}))))
     request = FunctionRequest(Part({}), first.desired, first.context)
@@ -57,7 +59,7 @@ def test_what_is_handed_on_is_neither_read_nor_written_again() -> None:
     assert first.context._data is None
 
 
-def test_what_a_function_hands_on_as_it_got_it_is_what_was_known_already() -> None:
+def test_parts_equal_to_the_request_are_the_same_objects() -> None:
     desired, context = Part({"resources": {"a": {"resource": {"n": 1}}}}), Part({"k": 1})
     request = FunctionRequest(Part({}), desired, context)
     write_request(request)
@@ -69,7 +71,7 @@ def test_what_a_function_hands_on_as_it_got_it_is_what_was_known_already() -> No
     assert read_response(other, request).context.data == {"k": 2}
 
 
-def test_beside_what_is_handed_on_a_response_is_looked_through_all_the_same() -> None:
+def test_other_parts_of_a_response_are_still_checked() -> None:
     desired = Part({"resources": {"a": {"resource": {"n": 1}}}})
     request = FunctionRequest(Part({}), desired)
     write_request(request)
@@ -79,21 +81,21 @@ def test_beside_what_is_handed_on_a_response_is_looked_through_all_the_same() ->
         read_response(theirs.SerializeToString(), request)
 
 
-def test_resources_that_nobody_asks_for_are_handed_on_unread() -> None:
+def test_resources_that_are_not_read_are_passed_on_undecoded() -> None:
     theirs = message_class(REQUEST)()
     for name in "ab":
         theirs.desired.resources[name].resource.fields["kind"].string_value = name
     theirs.desired.resources["a"].ready = 1
     theirs.desired.resources["b"].resource.fields["n"].number_value = math.nan
-    found = read_request(theirs.SerializeToString()).desired.lazy["resources"]
-    assert found["a"] == {"resource": {"kind": "a"}, "ready": "READY_TRUE"}
-    answer = FunctionResponse(Part({"resources": found | {"c": {"resource": {"kind": "c"}}}}))
+    resources = read_request(theirs.SerializeToString()).desired.lazy["resources"]
+    assert resources["a"] == {"resource": {"kind": "a"}, "ready": "READY_TRUE"}
+    answer = FunctionResponse(Part({"resources": resources | {"c": {"resource": {"kind": "c"}}}}))
     desired = message_class(RESPONSE).FromString(write_response(answer)).desired
     assert desired.resources["a"] == theirs.desired.resources["a"]
     assert math.isnan(desired.resources["b"].resource.fields["n"].number_value)
     assert desired.resources["c"].resource.fields["kind"].string_value == "c"
     with pytest.raises(NotDecodable, match="that JSON cannot represent"):
-        found["b"]["resource"]
+        resources["b"]["resource"]
 
 
 class AddsOne(CompositionFunction):
@@ -154,15 +156,15 @@ def test_all_desired_resources_are_plain_dicts() -> None:
     assert {name: type(resource) for name, resource in resources.items()} == {"a": dict, "b": dict}
 
 
-def test_an_input_that_comes_again_is_read_once() -> None:
-    given = {"kind": "Input", "list": [1, {"a": "b"}]}
-    requests = [write_request(FunctionRequest(Part({}), input=given)) for _ in range(2)]
+def test_a_repeated_input_is_decoded_once() -> None:
+    step_input = {"kind": "Input", "list": [1, {"a": "b"}]}
+    requests = [write_request(FunctionRequest(Part({}), input=step_input)) for _ in range(2)]
     first, second = (read_request(data).input for data in requests)
-    assert first == given
+    assert first == step_input
     assert first is second
 
 
-def test_data_is_written_once_for_all_steps() -> None:
+def test_data_is_encoded_once_for_all_steps() -> None:
     observed = Part({"composite": {"resource": {"kind": "XR"}}})
     write_request(FunctionRequest(observed))
     written = observed.wire
@@ -170,13 +172,13 @@ def test_data_is_written_once_for_all_steps() -> None:
     assert observed.wire is written
 
 
-def test_absent_maps_stay_absent_and_empty_ones_are_as_protobuf_has_them() -> None:
+def test_absent_maps_stay_absent_and_empty_maps_stay_empty() -> None:
     request = FunctionRequest(Part({}), required_resources={"none": {}})
-    found = read_request(write_request(request))
-    assert found.required_resources == {"none": {}}
-    assert (found.extra_resources, found.input, found.credentials) == (None, None, None)
+    decoded = read_request(write_request(request))
+    assert decoded.required_resources == {"none": {}}
+    assert (decoded.extra_resources, decoded.input, decoded.credentials) == (None, None, None)
 
 
-def test_an_object_is_written_alike_alone_and_inside_a_message() -> None:
+def test_an_object_is_encoded_equally_alone_and_inside_a_message() -> None:
     response = FunctionResponse(context=Part({"a": [1, {"b": "c"}]}))
     assert encode_struct({"a": [1, {"b": "c"}]}) in write_response(response)

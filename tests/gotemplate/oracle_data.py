@@ -1,6 +1,6 @@
-"""Data of the oracle's cases as Go values, and what our engine makes of a case.
+"""Data of the oracle's cases as Go values.
 
-Plain JSON is what Kubernetes makes of it: whole numbers are int64, other numbers
+Plain JSON is converted as Kubernetes does: whole numbers are int64, other numbers
 float64. An object with a single key that starts with `$` names another type.
 """
 
@@ -62,7 +62,7 @@ TYPE_META = struct_type(
 
 
 class Moment:
-    """A moment of Kubernetes' objects that was never set."""
+    """A timestamp of a Kubernetes object that was never set."""
 
     go_type = struct_type("v1.Time")
 
@@ -165,15 +165,15 @@ PARAMS = _struct(
 
 
 def value_of(plain: Any) -> Value:
-    """Make the value of a case's data."""
+    """Convert the data of a case to Go values."""
     if isinstance(plain, list):
-        return [value_of(each) for each in plain]
+        return [value_of(item) for item in plain]
     if isinstance(plain, dict):
         if len(plain) == 1:
             ((tag, inner),) = plain.items()
             if tag.startswith("$"):
                 return _TAGS[tag](inner)
-        return {name: value_of(each) for name, each in plain.items()}
+        return {name: value_of(member) for name, member in plain.items()}
     return Int64(plain) if type(plain) is int else plain
 
 
@@ -184,7 +184,7 @@ def _time(text: str) -> Time:
 _TAGS: dict[str, Callable[[Any], Value]] = {
     "$bytes": base64.b64decode,
     "$bytesmap": lambda entries: wrap(
-        map_of(STRING, BYTES), {name: base64.b64decode(each) for name, each in entries.items()}
+        map_of(STRING, BYTES), {name: base64.b64decode(text) for name, text in entries.items()}
     ),
     "$float": float,
     "$int": int,
@@ -197,7 +197,7 @@ _TAGS: dict[str, Callable[[Any], Value]] = {
 
 
 def _read(go_type: GoType, plain: Any) -> Value:
-    """Read plain JSON into a Go type as encoding/json does: by tag, or else by name."""
+    """Decode plain JSON into a Go type as encoding/json does: by tag, or else by name."""
     if plain is None or go_type is ANY:
         return wrap(go_type, plain) if plain is None else plain
     struct = go_type.elem if go_type.kind == "ptr" else go_type
@@ -209,14 +209,14 @@ def _read(go_type: GoType, plain: Any) -> Value:
             if field.embedded and name == field.name:
                 fields[field.name] = wrap(field.type, {})
             elif name in plain:
-                # Kubernetes keeps whole numbers whole; what phases gave is plain JSON.
+                # Kubernetes objects keep whole numbers; outputs of phases are plain JSON.
                 is_object = field.name == "Object" and go_type is PARAMS
                 fields[field.name] = (
                     value_of(plain[name]) if is_object else _read(field.type, _floats(plain[name]))
                 )
         return wrap(go_type, fields)
     if struct.kind == "map" and struct.elem is not None:
-        return wrap(go_type, {name: _read(struct.elem, each) for name, each in plain.items()})
+        return wrap(go_type, {name: _read(struct.elem, member) for name, member in plain.items()})
     return base64.b64decode(plain) if go_type is BYTES else wrap(go_type, plain)
 
 
@@ -225,14 +225,14 @@ def _floats(plain: Any) -> Any:
     if type(plain) is int:
         return float(plain)
     if isinstance(plain, list):
-        return [_floats(each) for each in plain]
+        return [_floats(item) for item in plain]
     if isinstance(plain, dict):
-        return {name: _floats(each) for name, each in plain.items()}
+        return {name: _floats(member) for name, member in plain.items()}
     return plain
 
 
 def data_of(name: str) -> Value:
-    """Make a named data set anew: templates may change what they are given."""
+    """Create a named data set, because templates may change it."""
     return value_of(DATA[name])
 
 
@@ -245,16 +245,16 @@ def _zone(name: str) -> Location:
 
 
 def effects_at(now: str) -> Effects:
-    """The clock that a case hands in, real zones, and a chance that is always the same."""
+    """Return effects with the clock of a case, real zones, and reproducible randomness."""
     moment = _time(now) if now else from_datetime(datetime.fromisoformat("2030-01-02T03:04:05Z"))
     state = [0]
 
     def random_bytes(size: int) -> bytes:
-        # A stream without a short cycle; how random it is does not matter here.
-        made = bytearray()
-        while len(made) < size:
+        # A stream without a short cycle; its quality does not matter here.
+        stream = bytearray()
+        while len(stream) < size:
             state[0] = (state[0] * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-            made += (state[0] >> 33).to_bytes(4, "big")[1:]
-        return bytes(made[:size])
+            stream += (state[0] >> 33).to_bytes(4, "big")[1:]
+        return bytes(stream[:size])
 
     return Effects(now=lambda: moment, load_zone=_zone, random_bytes=random_bytes)

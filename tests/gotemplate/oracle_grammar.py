@@ -1,7 +1,7 @@
-"""Random templates out of Go's grammar.
+"""Random templates of Go's grammar.
 
-Expressions are drawn by the kind of value they ask for, most of the time: a
-template that is wrong everywhere tests the first error only.
+Expressions usually have the expected kind of value: in a template that is wrong
+everywhere only the first error would be tested.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.gotemplate.oracle_table import NOW, Asked
+from tests.gotemplate.oracle_table import NOW, Case
 
 Expressions = st.SearchStrategy[str]
 
@@ -56,8 +56,7 @@ lists: Expressions = st.sampled_from(
         "$l",
     ]
 )
-# How much room Go leaves behind the end of a list that grew is nobody's business, but `slice`
-# reaches into it.
+# Go's capacity of a list that grew is unspecified, but `slice` can observe it.
 exact_lists: Expressions = lists.filter(lambda text: "until" not in text)
 dicts: Expressions = st.sampled_from(
     [".dict", ".nodict", '(dict "a" 1 "b" "x")', "(dict)", '(dict "k" (list 1 2))', ".dict.c"]
@@ -238,8 +237,8 @@ _OF_ANYTHING = [
 
 
 def _call(name: str, argument: str) -> str:
-    head, bar, rest = name.partition(" | ")
-    return f"{head} {argument}{bar}{rest}"
+    head, bar, tail = name.partition(" | ")
+    return f"{head} {argument}{bar}{tail}"
 
 
 def _calls(names: list[str], arguments: Expressions) -> Expressions:
@@ -351,11 +350,11 @@ templates: Expressions = st.builds(
     st.recursive(_actions, _blocks, max_leaves=4),
 )
 
-# Orders that Go draws anew each time, and words whose output is chance.
+# Expressions whose order or output is random in Go.
 _UNSTABLE = ("values ", "keys ", "values|", "shuffle", "rand", "uuid", "%p")
 
 cases = st.builds(
-    Asked,
+    Case,
     templates.filter(lambda text: not any(word in text for word in _UNSTABLE)),
     st.just("map"),
     st.sampled_from(["error", "error", "error", "default", "zero"]),
@@ -363,9 +362,9 @@ cases = st.builds(
 )
 
 
-def generated(count: int, from_seed: int) -> list[Asked]:
-    """Say which cases a seed grows into."""
-    found: dict[Asked, None] = {}
+def generated(count: int, from_seed: int) -> list[Case]:
+    """Generate cases from a seed."""
+    generated_cases: dict[Case, None] = {}
 
     @seed(from_seed)
     @settings(
@@ -376,9 +375,9 @@ def generated(count: int, from_seed: int) -> list[Asked]:
         suppress_health_check=list(HealthCheck),
     )
     @given(cases)
-    def collect(case: Asked) -> None:
+    def collect(case: Case) -> None:
         if len(case.template) < 400:
-            found[case] = None
+            generated_cases[case] = None
 
     collect()
-    return list(found)[:count]
+    return list(generated_cases)[:count]

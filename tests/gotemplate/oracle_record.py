@@ -1,8 +1,8 @@
-"""Go's recorded answers, and whether our engine gives the same.
+"""Recorded answers of Go, and the comparison with our engine.
 
-The record holds a line for each case: the template, its data and circumstances,
-what Go says with sprig 2.22 (`2`), and what it says with sprig 3.3 where that is
-something else (`3`). An answer is `{"output"}`, `{"outputBase64"}` or `{"error"}`.
+The record has a line for each case: the template, its data and options, Go's answer with
+sprig 2.22 (`2`), and its answer with sprig 3.3 if that differs (`3`). An answer is
+`{"output"}`, `{"outputBase64"}` or `{"error"}`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kanister_py.gotemplate.functions import FunctionTable
 from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS, GO_TEMPLATING_FUNCTIONS
 from kanister_py.gotemplate.template import MissingKey, compile_template
 from tests.gotemplate.oracle_data import data_of, effects_at
-from tests.gotemplate.oracle_table import DATA, Asked, cases, newer_cases
+from tests.gotemplate.oracle_table import DATA, Case, cases, newer_cases
 
 ANSWERS = Path(__file__).with_name("oracle_answers.jsonl")
 TABLES: Mapping[str, FunctionTable] = {"2": BLUEPRINT_FUNCTIONS, "3": GO_TEMPLATING_FUNCTIONS}
@@ -29,10 +29,10 @@ TABLES: Mapping[str, FunctionTable] = {"2": BLUEPRINT_FUNCTIONS, "3": GO_TEMPLAT
 _SEED = 20240506
 _GENERATED = 1200
 
-# Where a pointer points is different each time.
+# Addresses of pointers differ from run to run.
 _ADDRESS = re.compile(r"0x[0-9a-f]{8,}")
-# What comes out new each time; the table asks about the shape of it elsewhere.
-_NEW_EACH_TIME = re.compile(
+# Random output, whose form is tested elsewhere in the table.
+_RANDOM_OUTPUT = re.compile(
     r'\{\{ (?:(?:keys|values) \.dict|shuffle "abc"|genPrivateKey "(?:dsa|ed25519|)") \}\}'
 )
 
@@ -41,20 +41,20 @@ Answer = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A case, and what Go says about it."""
+    """A case with Go's answers."""
 
-    case: Asked
+    case: Case
     answers: Mapping[str, Answer]
 
     def answer(self, sprig: str) -> Answer | None:
-        """What Go says with this sprig; None if the names are not there."""
+        """Return Go's answer with this sprig; None if a function does not exist there."""
         return self.answers.get(sprig) or (self.answers.get("2") if sprig == "3" else None)
 
 
-def ask(oracle: Path, asked: Iterable[Asked]) -> list[Answer]:
-    """Ask Go about cases."""
+def ask(oracle: Path, cases: Iterable[Case]) -> list[Answer]:
+    """Run cases through Go."""
     lines = []
-    for position, case in enumerate(asked):
+    for position, case in enumerate(cases):
         line: dict[str, Any] = {
             "id": str(position),
             "template": case.template,
@@ -69,40 +69,40 @@ def ask(oracle: Path, asked: Iterable[Asked]) -> list[Answer]:
     )
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     return [
-        {name: _ADDRESS.sub("0x", text) for name, text in each.items() if name != "id"}
-        for each in answers
+        {name: _ADDRESS.sub("0x", text) for name, text in answer.items() if name != "id"}
+        for answer in answers
     ]
 
 
-def all_cases() -> list[Asked]:
-    """Say which cases both sprigs are asked about: those written by hand, then the drawn ones."""
+def all_cases() -> list[Case]:
+    """Return the cases for both sprigs: first the hand-written ones, then the generated ones."""
     from tests.gotemplate.oracle_grammar import generated
 
-    asked = [*cases(), *generated(_GENERATED, _SEED)]
-    return [case for case in dict.fromkeys(asked) if not _NEW_EACH_TIME.search(case.template)]
+    all_templates = [*cases(), *generated(_GENERATED, _SEED)]
+    return [
+        case for case in dict.fromkeys(all_templates) if not _RANDOM_OUTPUT.search(case.template)
+    ]
 
 
 def write(path: Path, oracles: Mapping[str, Path]) -> None:
-    """Ask Go about every case and write down what it says."""
+    """Run all cases through Go and record the answers."""
     _write(path, oracles, all_cases(), list(newer_cases()))
 
 
-def write_again(path: Path, oracles: Mapping[str, Path]) -> None:
-    """Ask Go about every case that is recorded, and write down what it says now."""
+def refresh(path: Path, oracles: Mapping[str, Path]) -> None:
+    """Run all recorded cases through Go again and record the new answers."""
     recorded = list(read())
-    shared = [each.case for each in recorded if "2" in each.answers]
-    _write(path, oracles, shared, [each.case for each in recorded if "2" not in each.answers])
+    shared = [entry.case for entry in recorded if "2" in entry.answers]
+    _write(path, oracles, shared, [entry.case for entry in recorded if "2" not in entry.answers])
 
 
-def _write(
-    path: Path, oracles: Mapping[str, Path], shared: list[Asked], newer: list[Asked]
-) -> None:
+def _write(path: Path, oracles: Mapping[str, Path], shared: list[Case], newer: list[Case]) -> None:
     old = ask(oracles["2"], shared)
     new = ask(oracles["3"], [*shared, *newer])
-    rows: list[tuple[Asked, dict[str, Answer]]] = []
+    rows: list[tuple[Case, dict[str, Answer]]] = []
     for case, answer, later in zip(shared, old, new[: len(shared)], strict=True):
         rows.append((case, {"2": answer} if answer == later else {"2": answer, "3": later}))
-    rows += [(case, {"3": each}) for case, each in zip(newer, new[len(shared) :], strict=True)]
+    rows += [(case, {"3": answer}) for case, answer in zip(newer, new[len(shared) :], strict=True)]
     with path.open("w", encoding="utf-8") as file:
         for case, answers in rows:
             line: dict[str, Any] = {"template": case.template, "data": case.data}
@@ -114,24 +114,24 @@ def _write(
 
 
 def read() -> Iterator[Recorded]:
-    """Read what is recorded."""
-    # Not splitlines: a template may hold characters that count as the end of a line.
+    """Read the record."""
+    # Not splitlines: a template may contain characters that count as line ends there.
     with ANSWERS.open(encoding="utf-8", newline="\n") as file:
         for line in file:
             row = json.loads(line)
-            case = Asked(
+            case = Case(
                 row["template"], row["data"], row.get("missingkey", "error"), row.get("now", "")
             )
             yield Recorded(case, {sprig: row[sprig] for sprig in ("2", "3") if sprig in row})
 
 
-def our_answer(case: Asked, functions: FunctionTable) -> Answer:
-    """Say what our engine makes of a case, in the form of the record."""
+def our_answer(case: Case, functions: FunctionTable) -> Answer:
+    """Return the answer of our engine in the form of the record."""
     missing_key: Any = case.missing_key
     try:
         output = render(case.template, case.data, functions, missing_key, case.now)
     except GoTemplateError as error:
-        # JSON cannot hold bytes that are no UTF-8; what asked Go has replaced them.
+        # JSON cannot contain bytes that are not UTF-8; the recorder has replaced them.
         text = re.sub("[\udc80-\udcff]", "\ufffd", error.message)
         return {"error": _ADDRESS.sub("0x", text)}
     if re.search("[\udc80-\udcff]", output):
@@ -147,13 +147,13 @@ def render(
     missing_key: MissingKey = "error",
     now: str = "",
 ) -> str:
-    """Render a template over a named data set."""
+    """Render a template with a named data set."""
     compiled = compile_template(template, functions, missing_key=missing_key)
     return compiled.execute(data_of(data), effects_at(now))
 
 
-def difference(case: Asked, want: Answer, sprig: str) -> str:
-    """Say where our answer is not Go's; nothing if it is."""
+def difference(case: Case, want: Answer, sprig: str) -> str:
+    """Describe the difference between our answer and Go's; empty if there is none."""
     got = our_answer(case, TABLES[sprig])
     if got == want:
         return ""
@@ -161,10 +161,8 @@ def difference(case: Asked, want: Answer, sprig: str) -> str:
     return f"{case.template!r} ({circumstances})\n    Go:   {dict(want)}\n    ours: {dict(got)}"
 
 
-def differences_of_fresh_cases(
-    oracles: Mapping[str, Path], count: int, from_seed: int
-) -> list[str]:
-    """Draw cases that are in no record, and say where we and Go part."""
+def differences_of_new_cases(oracles: Mapping[str, Path], count: int, from_seed: int) -> list[str]:
+    """Generate cases that are not recorded, and describe the differences from Go."""
     from tests.gotemplate.oracle_grammar import generated
 
     fresh = generated(count, from_seed)

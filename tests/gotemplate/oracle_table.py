@@ -1,7 +1,7 @@
-"""Templates written by hand that cover every form of syntax and every function.
+"""Hand-written templates that cover all syntax and all functions.
 
-Each case is a template over one of the named data sets. What Go answers is recorded beside this
-file; nothing here says what the answer should be.
+A case is a template with one of the named data sets. Go's answers are recorded in a file
+in this folder, so there are no expected outputs here.
 """
 
 # ruff: noqa: E501, RUF001, W291 - a template stands on one line, with its spaces, as people write it
@@ -126,8 +126,8 @@ DATA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A template, the data it sees, and how a missing key is treated."""
+class Case:
+    """A template, its data, and the handling of missing keys."""
 
     template: str
     data: str = "map"
@@ -1415,7 +1415,7 @@ CRYPTO = r"""
 {{ shuffle 1 }}
 """
 
-# Names that only sprig 3 has.
+# Functions of sprig 3 only.
 NEWER = r"""
 {{ get .dict "a" }}|{{ get .dict "zz" }}|{{ get .nodict "a" }}
 {{ get .textmap "k1" }}
@@ -1528,80 +1528,83 @@ NEWER = r"""
 
 
 def templates_of(block: str) -> Iterator[str]:
-    """Say which templates a block holds: a line each, but for a line that goes on in the next."""
+    """Yield the templates of a block: one in each line, except for continued lines."""
     for line in block.strip("\n").split("\n"):
         if line:
             yield line
 
 
-def cases() -> Iterator[Asked]:
-    """Say which cases there are, each once, always in the same order."""
-    seen: set[Asked] = set()
+def cases() -> Iterator[Case]:
+    """Yield all cases once, always in the same order."""
+    seen: set[Case] = set()
     for case in _cases():
         if case not in seen:
             seen.add(case)
             yield case
 
 
-def _cases() -> Iterator[Asked]:
+def _cases() -> Iterator[Case]:
     yield from _syntax()
     yield from _printing()
     for name, text in product(ONE_TEXT, TEXTS):
-        yield Asked(f"{{{{ {name} {text} }}}}" if "|" not in name else f"{{{{ {name} }}}}")
+        yield Case(f"{{{{ {name} {text} }}}}" if "|" not in name else f"{{{{ {name} }}}}")
     for name, value in product(ONE_VALUE, VALUES):
-        yield Asked(f"{{{{ {name} {value} }}}}", now=NOW)
+        yield Case(f"{{{{ {name} {value} }}}}", now=NOW)
     for block in (STRINGS, NUMBERS, LISTS, DICTS, DEFAULTS, PATHS, REGEX, CRYPTO):
         yield from _lines_and_actions(block, "")
     yield from _lines_and_actions(DATES, NOW)
     yield from _versions()
 
 
-def _syntax() -> Iterator[Asked]:
+def _syntax() -> Iterator[Case]:
     for template in templates_of(SYNTAX_PARAMS):
-        yield Asked(template, "params", now=NOW)
-        yield Asked(template, "bare", now=NOW)
+        yield Case(template, "params", now=NOW)
+        yield Case(template, "bare", now=NOW)
     for template in (*templates_of(SYNTAX_MAP), *MULTILINE):
-        yield Asked(template)
+        yield Case(template)
     modes = ("default", "zero", "invalid")
     for template, mode, data in product(templates_of(MODES), modes, ("map", "bare")):
-        yield Asked(template, data, mode)
+        yield Case(template, data, mode)
 
 
-def _printing() -> Iterator[Asked]:
+def _printing() -> Iterator[Case]:
     for verb, value in product(PRINTF_VERBS, PRINTF_VALUES):
-        yield Asked(f'{{{{ printf "%{verb}" {value} }}}}')
+        yield Case(f'{{{{ printf "%{verb}" {value} }}}}')
     for template in templates_of(PRINTF):
-        yield Asked(template)
+        yield Case(template)
 
 
-def _lines_and_actions(block: str, now: str) -> Iterator[Asked]:
+def _lines_and_actions(block: str, now: str) -> Iterator[Case]:
     for template in templates_of(block):
-        yield Asked(template, now=now)
+        yield Case(template, now=now)
         if template.count("{{") > 2:
-            yield from (Asked(action, now=NOW) for action in actions_of(template))
+            yield from (Case(action, now=NOW) for action in actions_of(template))
 
 
-def _versions() -> Iterator[Asked]:
+def _versions() -> Iterator[Case]:
     methods = ("Major", "Minor", "Patch", "Prerelease", "Metadata", "Original")
     parts = " ".join(f"{{{{ $v.{method} }}}}" for method in methods)
     for version in SEMVERS:
-        yield Asked(f'{{{{ $v := semver "{version}" }}}}{{{{ $v }}}} {parts}')
+        yield Case(f'{{{{ $v := semver "{version}" }}}}{{{{ $v }}}} {parts}')
     for constraint, version in product(CONSTRAINTS, SEMVERS[:13]):
-        yield Asked(f'{{{{ semverCompare "{constraint}" "{version}" }}}}')
+        yield Case(f'{{{{ semverCompare "{constraint}" "{version}" }}}}')
 
 
-def newer_cases() -> Iterator[Asked]:
-    """Say which cases only sprig 3 answers."""
+def newer_cases() -> Iterator[Case]:
+    """Yield the cases that only sprig 3 supports."""
     seen: set[str] = set()
     for template in templates_of(NEWER):
-        for each in (template, *(actions_of(template) if template.count("{{") > 2 else ())):
-            if each not in seen:
-                seen.add(each)
-                yield Asked(each, now=NOW)
+        for template_text in (
+            template,
+            *(actions_of(template) if template.count("{{") > 2 else ()),
+        ):
+            if template_text not in seen:
+                seen.add(template_text)
+                yield Case(template_text, now=NOW)
 
 
 def actions_of(template: str) -> Iterator[str]:
-    """Say what each action of a line is alone: one that fails would hide those behind it."""
+    """Yield the actions of a line separately: one that fails would hide the following ones."""
     if any(word in template for word in ("$", "if ", "range ", "with ", "define ", "block ")):
         return
     for part in template.split("{{")[1:]:

@@ -1,4 +1,4 @@
-"""Durations as Go 1.26 reads them, where our number or text could be another one."""
+"""Durations as Go 1.26 parses them, at the limits of precision and range."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kanister_py.gotemplate.durations import nanoseconds_of
         pytest.param(f"1.{'0' * 5000}1s", 1_000_000_000, id="noughts behind the point"),
     ],
 )
-def test_a_duration_is_the_number_that_go_reads(text: str, want: int) -> None:
+def test_a_duration_has_the_same_value_as_in_go(text: str, want: int) -> None:
     assert nanoseconds_of(text) == want
 
 
@@ -35,6 +35,6 @@ def test_a_duration_is_the_number_that_go_reads(text: str, want: int) -> None:
         pytest.param("\ud800", r'invalid duration "\xed\xa0\x80"', id="half a sign"),
     ],
 )
-def test_a_text_that_is_no_duration_is_refused_in_the_words_of_go(text: str, words: str) -> None:
+def test_an_invalid_duration_has_the_same_message_as_in_go(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
         nanoseconds_of(text)

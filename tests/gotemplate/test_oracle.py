@@ -1,4 +1,4 @@
-"""Go itself has answered these cases; our engine must give the same answers."""
+"""Our engine gives the recorded answers of Go."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from tests.gotemplate.oracle_record import TABLES, difference, read
 
 
-def test_thousands_of_answers_of_both_sprigs_are_on_record() -> None:
+def test_thousands_of_answers_of_both_sprigs_are_recorded() -> None:
     recorded = list(read())
-    assert sum("2" in each.answers for each in recorded) >= 3000
-    assert sum(each.answer("3") is not None for each in recorded) >= 3000
+    assert sum("2" in entry.answers for entry in recorded) >= 3000
+    assert sum(entry.answer("3") is not None for entry in recorded) >= 3000
 
 
 @pytest.mark.parametrize(
@@ -20,30 +20,30 @@ def test_thousands_of_answers_of_both_sprigs_are_on_record() -> None:
         pytest.param("3", id="what a composition sees"),
     ],
 )
-def test_every_template_renders_or_fails_exactly_as_in_go(sprig: str) -> None:
+def test_all_templates_render_or_fail_exactly_as_in_go(sprig: str) -> None:
     differing = []
-    for each in read():
-        want = each.answer(sprig)
-        if want is not None and (found := difference(each.case, want, sprig)):
-            differing.append(found)
+    for entry in read():
+        want = entry.answer(sprig)
+        if want is not None and (mismatch := difference(entry.case, want, sprig)):
+            differing.append(mismatch)
     assert not differing, f"{len(differing)} differ:\n" + "\n".join(differing[:20])
 
 
-def test_blueprints_have_the_new_names_of_sprig_3_with_the_same_answers() -> None:
-    # Kanister forbids these two by name, and these keys come in a form of their own.
+def test_new_functions_of_sprig_3_have_the_same_answers_in_blueprints() -> None:
+    # Kanister forbids the first two, and keys are generated in another format.
     forbidden = ("bcrypt", "htpasswd", "genPrivateKey")
     differing = []
-    for each in read():
-        is_new = "2" not in each.answers and not any(
-            name in each.case.template for name in forbidden
+    for entry in read():
+        is_new = "2" not in entry.answers and not any(
+            name in entry.case.template for name in forbidden
         )
-        if is_new and (found := difference(each.case, each.answers["3"], "2")):
-            differing.append(found)
+        if is_new and (mismatch := difference(entry.case, entry.answers["3"], "2")):
+            differing.append(mismatch)
     assert not differing, "\n".join(differing[:20])
 
 
-def test_every_function_is_asked_about_at_least_once() -> None:
+def test_all_functions_are_recorded_at_least_once() -> None:
     refused = {"env", "expandenv", "getHostByName"}
-    templates = " ".join(each.case.template for each in read())
+    templates = " ".join(entry.case.template for entry in read())
     words = set(templates.replace("(", " ").replace(")", " ").replace("|", " ").split())
     assert {name for table in TABLES.values() for name in table} - words - refused == set()

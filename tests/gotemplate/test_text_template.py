@@ -1,4 +1,4 @@
-"""Answers of Go's text/template are ours: texts and errors, letter by letter."""
+"""Output and errors equal those of Go's text/template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kanister_py.gotemplate.functions import FunctionTable, go_function
 from kanister_py.gotemplate.limits import UNLIMITED, Context, Limits
 from kanister_py.gotemplate.template import MissingKey, compile_template
 from kanister_py.gotemplate.times import UTC, fixed_zone
-from tests.gotemplate.world import FUNCTIONS, MOMENT, world
+from tests.gotemplate.template_data import FUNCTIONS, MOMENT, template_data
 
 ROWS: list[dict[str, str]] = json.loads(
     Path(__file__).with_name("text_template.json").read_text(encoding="utf-8")
@@ -36,33 +36,33 @@ def _rows(kind: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("template", "want"), _rows("output"))
-def test_a_template_says_what_go_says(template: str, want: str) -> None:
-    assert render(template, world()) == want
+def test_output_equals_gos(template: str, want: str) -> None:
+    assert render(template, template_data()) == want
 
 
 @pytest.mark.parametrize(("template", "want"), _rows("error"))
-def test_a_template_fails_in_the_words_of_go(template: str, want: str) -> None:
+def test_error_messages_equal_gos(template: str, want: str) -> None:
     with pytest.raises((ParseError, ExecError)) as caught:
-        render(template, world())
+        render(template, template_data())
     assert str(caught.value) == want
 
 
-def test_an_error_holds_its_place_and_its_key() -> None:
+def test_an_error_has_its_place_and_key() -> None:
     with pytest.raises(KeyMissing) as caught:
-        render("a\n  {{ .Options.nope }}", world())
+        render("a\n  {{ .Options.nope }}", template_data())
     error = caught.value
     assert (error.line, error.column, error.key) == (2, 13, "nope")
     assert (error.context, error.name) == (".Options.nope", "config")
 
 
-def test_a_parse_error_holds_its_line() -> None:
+def test_a_parse_error_has_its_line() -> None:
     with pytest.raises(ParseError) as caught:
         render("a\n\n{{ nope }}")
     assert caught.value.line == 3
 
 
-class TestAMissingKey:
-    """What each value of the option `missingkey` makes of a key that is not there."""
+class TestMissingKey:
+    """Results of the option `missingkey` for different values."""
 
     @pytest.mark.parametrize(
         ("mode", "template", "want"),
@@ -75,27 +75,27 @@ class TestAMissingKey:
             pytest.param("zero", "{{.Arts.nope.ID}}|", "|", id="zero, of structs"),
         ],
     )
-    def test_is_what_the_mode_says(self, mode: MissingKey, template: str, want: str) -> None:
-        assert render(template, world(), mode) == want
+    def test_result_depends_on_the_mode(self, mode: MissingKey, template: str, want: str) -> None:
+        assert render(template, template_data(), mode) == want
 
-    def test_below_a_zero_is_an_error(self) -> None:
+    def test_a_field_of_a_missing_value_is_an_error(self) -> None:
         with pytest.raises(ExecError) as caught:
-            render("{{.Object.nope.x}}", world(), "zero")
+            render("{{.Object.nope.x}}", template_data(), "zero")
         assert caught.value.why == "nil pointer evaluating interface {}.x"
 
 
 class TestFunctions:
-    """What a table of functions changes."""
+    """Tables of functions."""
 
-    def test_a_function_may_take_the_name_of_a_builtin(self) -> None:
+    def test_a_function_may_have_the_name_of_a_builtin(self) -> None:
         table = FunctionTable({"len": go_function("func(interface{}) string")(lambda _: "mine")})
         assert compile_template("{{ len 1 }}{{ 1 | len }}", table).execute(None) == "minemine"
 
-    def test_a_function_may_take_the_name_of_a_keyword_of_loops(self) -> None:
+    def test_a_function_may_be_called_break_or_continue(self) -> None:
         table = FunctionTable({"break": go_function("func() string")(lambda: "kit kat")})
         assert compile_template("{{ break }}", table).execute(None) == "kit kat"
 
-    def test_a_result_gets_the_type_that_the_signature_says(self) -> None:
+    def test_a_result_gets_the_type_of_the_signature(self) -> None:
         table = FunctionTable(
             {
                 "count": go_function("func() int64")(lambda: 5),
@@ -106,7 +106,7 @@ class TestFunctions:
         text = '{{ printf "%T %T %T" count names pairs }}'
         assert compile_template(text, table).execute(None) == "int64 []string map[string]int"
 
-    def test_a_function_sees_time_only_if_it_is_handed_in(self) -> None:
+    def test_a_function_has_a_clock_only_if_one_is_passed(self) -> None:
         @go_function("func() (time.Time, error)", context=True)
         def now(context: Context) -> object:
             return context.effects.now()
@@ -117,24 +117,24 @@ class TestFunctions:
             template.execute(None)
         assert caught.value.why == "error calling now: templates have no clock here"
 
-    def test_the_local_zone_is_the_one_handed_in(self) -> None:
+    def test_the_local_zone_is_the_zone_of_the_effects(self) -> None:
         template = compile_template("{{ .T.Local.Hour }}")
-        assert template.execute(world(), Effects(zone=fixed_zone("CET", 3600))) == "14"
-        assert template.execute(world(), Effects(zone=UTC)) == "13"
+        assert template.execute(template_data(), Effects(zone=fixed_zone("CET", 3600))) == "14"
+        assert template.execute(template_data(), Effects(zone=UTC)) == "13"
 
 
 class TestBytes:
-    """Go's texts are bytes; half a character is no character, and two halves are one again."""
+    """Strings are bytes in Go, so they may contain parts of a character."""
 
-    def test_half_a_character_survives_as_a_byte(self) -> None:
+    def test_a_part_of_a_character_is_kept_as_bytes(self) -> None:
         assert render('{{ slice "é" 0 1 }}') == "\udcc3"
 
-    def test_two_halves_come_together(self) -> None:
+    def test_two_parts_of_a_character_are_joined(self) -> None:
         assert render('{{ slice "é" 0 1 }}{{ slice "é" 1 2 }}') == "é"
 
 
 class TestLimits:
-    """Hostile templates end, with an error that says why, and soon."""
+    """Hostile templates are stopped early, with the exceeded limit."""
 
     @pytest.mark.parametrize(
         ("template", "limit"),
@@ -186,19 +186,19 @@ class TestLimits:
             ),
         ],
     )
-    def test_a_bomb_is_stopped(self, template: str, limit: str) -> None:
+    def test_an_exploding_template_is_stopped(self, template: str, limit: str) -> None:
         with pytest.raises(LimitExceeded) as caught:
             render(template)
         assert caught.value.limit == limit
 
-    def test_lists_in_lists_are_not_printed_for_ever(self) -> None:
+    def test_printing_nested_lists_is_bounded(self) -> None:
         pair = go_function("func(...interface{}) []interface{}")(lambda *values: list(values))
         text = '{{$x := pair "a"}}{{range 99}}{{$x = pair $x $x}}{{end}}{{$x}}'
         with pytest.raises(LimitExceeded) as caught:
             compile_template(text, FunctionTable({"pair": pair})).execute(None)
         assert caught.value.limit == "steps"
 
-    def test_a_list_nested_without_end_is_an_error(self) -> None:
+    def test_a_list_that_contains_itself_is_an_error(self) -> None:
         pair = go_function("func(...interface{}) []interface{}")(lambda *values: list(values))
         text = '{{$x := pair "a"}}{{range 9999}}{{$x = pair $x}}{{end}}{{$x}}'
         template = compile_template(text, FunctionTable({"pair": pair}))
@@ -215,16 +215,16 @@ class TestLimits:
             pytest.param('{{block "a" .}}' * 10_000 + "{{end}}" * 10_000, id="blocks"),
         ],
     )
-    def test_ten_thousand_levels_are_a_parse_error(self, text: str) -> None:
+    def test_ten_thousand_nested_levels_are_a_parse_error(self, text: str) -> None:
         with pytest.raises(ParseError) as caught:
             render(text)
         assert "depth exceeded" in str(caught.value)
 
-    def test_a_long_row_of_else_ifs_is_no_nesting(self) -> None:
+    def test_many_else_ifs_do_not_count_as_nesting(self) -> None:
         row = "".join(f"{{{{else if eq . {number}}}}}{number}" for number in range(400))
         assert render("{{if eq . -1}}x" + row + "{{end}}", 399) == "399"
 
-    def test_the_limits_are_those_that_are_asked_for(self) -> None:
+    def test_limits_can_be_set(self) -> None:
         template = compile_template("{{range 100}}ab{{end}}")
         assert len(template.execute(None, limits=Limits(size=200))) == 200
         with pytest.raises(LimitExceeded):
@@ -233,20 +233,20 @@ class TestLimits:
             template.execute(None, limits=Limits(steps=100))
 
 
-class TestKeeping:
-    """A text is parsed once."""
+class TestCache:
+    """Cache of parsed templates."""
 
-    def test_the_same_text_is_the_same_template(self) -> None:
+    def test_an_equal_text_is_parsed_once(self) -> None:
         text = "{{ .a }}"
         assert compile_template(text) is compile_template(text)
 
-    def test_another_table_is_another_template(self) -> None:
+    def test_another_table_of_functions_is_parsed_separately(self) -> None:
         text = "{{ len .a }}"
         mine = FunctionTable({"len": go_function("func(interface{}) string")(lambda _: "mine")})
         assert compile_template(text).execute({"a": "xy"}) == "2"
         assert compile_template(text, mine).execute({"a": "xy"}) == "mine"
 
-    def test_another_mode_is_another_template(self) -> None:
+    def test_another_mode_is_parsed_separately(self) -> None:
         text = "{{ .nope }}"
         assert compile_template(text, missing_key="default").execute({}) == "<no value>"
         with pytest.raises(KeyMissing):
@@ -254,12 +254,12 @@ class TestKeeping:
 
 
 @given(st.text().filter(lambda text: "{{" not in text))
-def test_a_text_without_a_template_renders_to_itself(text: str) -> None:
+def test_a_text_without_actions_renders_unchanged(text: str) -> None:
     assert render(text) == text
 
 
 @given(st.text(alphabet="{}()|.$\"`' ax:=,1-\n/*éif end", max_size=40))
-def test_any_text_renders_or_is_refused_and_always_the_same(text: str) -> None:
+def test_any_text_has_a_deterministic_result(text: str) -> None:
     assert _outcome(text) == _outcome(text)
 
 
@@ -270,7 +270,7 @@ def test_any_text_renders_or_is_refused_and_always_the_same(text: str) -> None:
         max_leaves=8,
     )
 )
-def test_every_value_can_be_printed_in_every_way(value: Any) -> None:
+def test_all_values_can_be_printed_with_all_verbs(value: Any) -> None:
     shown = render('{{ printf "%v|%+v|%#v|%T|%d|%s|%q|%x|%t" . . . . . . . . . }}', value)
     assert shown.count("|") >= 8
     render("{{ . }}{{ print . }}{{ html . }}{{ js . }}{{ urlquery . }}", value)
@@ -280,9 +280,7 @@ def test_every_value_can_be_printed_in_every_way(value: Any) -> None:
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(),
     st.sampled_from("svdq"),
 )
-def test_a_format_without_flags_prints_as_one_that_counts_its_operands(
-    value: Any, verb: str
-) -> None:
+def test_formats_with_and_without_argument_indexes_print_equally(value: Any, verb: str) -> None:
     assert render(f'{{{{ printf "<%{verb}>" . }}}}', value) == render(
         f'{{{{ printf "<%[1]{verb}>" . }}}}', value
     )

@@ -1,4 +1,4 @@
-"""Moments and durations are read and written as Go does; `times.json` holds Go 1.26's answers."""
+"""Times and durations are formatted and parsed as in Go 1.26, whose answers are in `times.json`."""
 
 from __future__ import annotations
 
@@ -51,35 +51,35 @@ def _rows(kind: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("row", _rows("format"))
-def test_a_moment_is_written_as_the_layout_says(row: dict[str, str]) -> None:
+def test_a_time_is_formatted_by_its_layout(row: dict[str, str]) -> None:
     assert format_time(MOMENT, row["layout"]) == row["want"]
 
 
 @pytest.mark.parametrize("row", _rows("parse"))
-def test_a_moment_is_read_or_refused_as_in_go(row: dict[str, str]) -> None:
+def test_a_time_is_parsed_or_refused_as_in_go(row: dict[str, str]) -> None:
     try:
-        found = parse_time(row["layout"], row["text"]).go_string()
+        parsed = parse_time(row["layout"], row["text"]).go_string()
     except GoError as error:
-        found = str(error)
-    assert found == row["want"]
+        parsed = str(error)
+    assert parsed == row["want"]
 
 
 @pytest.mark.parametrize("row", _rows("duration"))
-def test_a_duration_is_read_and_written_as_in_go(row: dict[str, str]) -> None:
+def test_a_duration_is_parsed_and_formatted_as_in_go(row: dict[str, str]) -> None:
     try:
-        found = format_duration(parse_duration(row["text"]))
+        formatted = format_duration(parse_duration(row["text"]))
     except GoError as error:
-        found = str(error)
-    assert found == row["want"]
+        formatted = str(error)
+    assert formatted == row["want"]
 
 
-def test_a_duration_of_thousands_of_digits_is_refused_or_read_as_any_other() -> None:
+def test_a_duration_with_thousands_of_digits_is_parsed_or_refused() -> None:
     assert parse_duration("0" * 5000 + "1h") == HOUR
     with pytest.raises(GoError, match="invalid duration"):
         parse_duration("9" * 5000 + "h")
 
 
-def test_a_zone_moves_its_clocks() -> None:
+def test_a_zone_has_daylight_saving_time() -> None:
     berlin = zone_of("Europe/Berlin", ZoneInfo("Europe/Berlin"))
     winter = make_time(2024, 1, 15, hour=12, location=berlin)
     summer = make_time(2024, 7, 15, hour=12, location=berlin)
@@ -87,7 +87,7 @@ def test_a_zone_moves_its_clocks() -> None:
     assert format_time(summer, "15:04 -0700 MST") == "12:00 +0200 CEST"
 
 
-def test_months_and_days_count_on_over_their_end() -> None:
+def test_months_and_days_beyond_their_range_overflow() -> None:
     assert format_time(add_date(MOMENT, 0, 0, 30), "2006-01-02") == "2024-03-10"
     assert format_time(add_date(MOMENT, 1, -2, 20), "2006-01-02") == "2024-12-29"
 
@@ -108,17 +108,17 @@ def test_months_and_days_count_on_over_their_end() -> None:
         pytest.param("{{ .t.YearDay }} {{ .t.Location }}", "40 CET", id="day of the year"),
     ],
 )
-def test_methods_answer_in_templates(text: str, want: str) -> None:
+def test_methods_can_be_called_in_templates(text: str, want: str) -> None:
     data = {"d": Duration(-HOUR - HOUR // 2), "t": MOMENT, "z": ZERO_TIME}
     assert compile_template(text).execute(data) == want
 
 
 @given(st.integers(min_value=-62_135_596_800 * SECOND, max_value=253_402_300_799 * SECOND))
-def test_what_was_written_is_read_again(nanoseconds: int) -> None:
+def test_a_formatted_time_is_parsed_to_the_same_time(nanoseconds: int) -> None:
     moment = Time(nanoseconds)
     assert parse_time(NANO, format_time(moment, NANO)) == moment
 
 
 @given(st.integers(min_value=-(1 << 63), max_value=(1 << 63) - 1))
-def test_a_duration_that_was_written_is_read_again(nanoseconds: int) -> None:
+def test_a_formatted_duration_is_parsed_to_the_same_duration(nanoseconds: int) -> None:
     assert parse_duration(format_duration(nanoseconds)) == nanoseconds

@@ -1,4 +1,4 @@
-"""Processes behind one port: how many are started, and what is known of those that died."""
+"""Processes behind one port: how many are started, and the metrics of dead processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LABELS = {
 }
 
 
-def test_a_stop_before_the_first_one_serves_starts_no_others() -> None:
+def test_a_stop_before_the_first_process_serves_starts_no_others() -> None:
     started: list[int] = []
 
     def command(link: int) -> list[str]:
@@ -44,8 +44,8 @@ def test_a_stop_before_the_first_one_serves_starts_no_others() -> None:
     assert (code, heard, len(started)) == (0, ["stops"], 1)
 
 
-def a_life(environment: dict[str, str], calls: int) -> int:
-    """Have a process count calls and die; give its number."""
+def run_process(environment: dict[str, str], calls: int) -> int:
+    """Start a process that counts calls and exits; return its process ID."""
     command = [sys.executable, "-c", _COUNTS, str(calls)]
     with subprocess.Popen(command, env={**os.environ, **environment}) as process:
         assert process.wait() == 0
@@ -57,20 +57,20 @@ def processes() -> ServingProcesses:
     return ServingProcesses(lambda _: [], 2, grace_seconds=60.0)
 
 
-def test_what_processes_counted_outlives_them_in_one_place(processes: ServingProcesses) -> None:
+def test_counters_of_dead_processes_are_added_up_in_one_file(processes: ServingProcesses) -> None:
     with JoinedMetrics(processes) as metrics:
         registry = CollectorRegistry()
         registry.register(metrics)
         (folder,) = map(Path, processes.environment.values())
         for calls in (3, 4, 5):
-            processes.on_death(a_life(processes.environment, calls))
-        assert sorted(each.name for each in folder.iterdir()) == [
+            processes.on_death(run_process(processes.environment, calls))
+        assert sorted(path.name for path in folder.iterdir()) == [
             "counter_died.db",
             "histogram_died.db",
         ]
-        (folder / "counter_1.db").touch()  # killed as it began
+        (folder / "counter_1.db").touch()  # killed at its start
         processes.on_death(1)
-        a_life(processes.environment, 1)
+        run_process(processes.environment, 1)
         assert (
             registry.get_sample_value("grpc_server_handled_total", {**_LABELS, "grpc_code": "OK"})
             == 13
@@ -81,7 +81,7 @@ def test_what_processes_counted_outlives_them_in_one_place(processes: ServingPro
         assert registry.get_sample_value("grpc_server_handling_seconds_bucket", buckets) == 13
 
 
-def test_what_the_system_says_of_a_process_goes_by_its_number(
+def test_process_metrics_are_labelled_by_process_id(
     processes: ServingProcesses,
 ) -> None:
     with JoinedMetrics(processes) as metrics:

@@ -1,4 +1,4 @@
-"""gRPC server at its edges: while it stops, with bad certificates, with bad calls."""
+"""gRPC server in unusual situations: shutdown, invalid certificates, invalid calls."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def cleanup() -> Iterator[ExitStack]:
 
 
 def serve(cleanup: ExitStack, function: Served, **settings: Any) -> tuple[FunctionServer, Any]:
-    """Serve a function, and give the server and a channel to it."""
-    given = {"grace_seconds": PATIENCE_SECONDS, **settings}
-    server = FunctionServer(function, ServerSettings("127.0.0.1:0", **given))
+    """Serve a function; return the server and a channel to it."""
+    options = {"grace_seconds": PATIENCE_SECONDS, **settings}
+    server = FunctionServer(function, ServerSettings("127.0.0.1:0", **options))
     server.start()
     cleanup.callback(server.stop)
     channel = cleanup.enter_context(grpc.insecure_channel(f"127.0.0.1:{server.port}"))
@@ -64,7 +64,7 @@ def failing(error: BaseException) -> Served:
 
 
 @pytest.mark.parametrize("package", [V1, V1BETA1])
-def test_both_versions_of_the_protocol_are_answered_alike(cleanup: ExitStack, package: str) -> None:
+def test_both_protocol_versions_get_the_same_response(cleanup: ExitStack, package: str) -> None:
     _, channel = serve(cleanup, echo)
     data = b"\x0a\x03\x0a\x01t\x1a\x04\x12\x02\x0a\x00"
     answer = channel.unary_unary(METHODS[package])(data, timeout=PATIENCE_SECONDS)
@@ -81,7 +81,7 @@ def test_both_versions_of_the_protocol_are_answered_alike(cleanup: ExitStack, pa
         pytest.param(SystemExit("bye"), "INTERNAL", id="an exit"),
     ],
 )
-def test_what_goes_wrong_in_a_function_is_a_status(
+def test_errors_of_a_function_become_status_codes(
     cleanup: ExitStack, error: BaseException, code: str
 ) -> None:
     _, channel = serve(cleanup, failing(error))
@@ -94,7 +94,7 @@ def test_what_goes_wrong_in_a_function_is_a_status(
 @pytest.mark.parametrize(
     "data", [b"\xff\xff", b"\x12\x7f", b"\x22\x02\x0a\x7f"], ids=["no tag", "cut", "cut inside"]
 )
-def test_a_request_that_is_garbage_is_refused(cleanup: ExitStack, data: bytes) -> None:
+def test_an_invalid_request_is_refused(cleanup: ExitStack, data: bytes) -> None:
     _, channel = serve(cleanup, echo)
     with pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary(METHODS[V1])(data, timeout=PATIENCE_SECONDS)
@@ -102,7 +102,7 @@ def test_a_request_that_is_garbage_is_refused(cleanup: ExitStack, data: bytes) -
     assert "The request cannot be read" in caught.value.details()
 
 
-def test_an_answer_that_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:
+def test_a_response_that_cannot_be_encoded_is_reported_with_its_path(cleanup: ExitStack) -> None:
     _, channel = serve(cleanup, lambda _: FunctionResponse(context=Part({"a": {"b": {1}}})))
     with pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary(METHODS[V1])(b"", timeout=PATIENCE_SECONDS)
@@ -110,7 +110,7 @@ def test_an_answer_that_cannot_be_written_names_its_path(cleanup: ExitStack) -> 
 
 
 def code_of_refusal(channel: Any) -> str:
-    """Call until the server has heard that it should stop, and give what it then says."""
+    """Call until the server is stopping; return the code of the refusal."""
     check = channel.unary_unary("/grpc.health.v1.Health/Check")
     while True:
         try:
@@ -119,7 +119,7 @@ def code_of_refusal(channel: Any) -> str:
             return str(error.code().name)
 
 
-def test_a_server_that_stops_lets_calls_under_way_end_and_takes_no_more(
+def test_a_stopping_server_finishes_active_calls_and_refuses_new_ones(
     cleanup: ExitStack,
 ) -> None:
     arrived, go_on = threading.Event(), threading.Event()
@@ -136,28 +136,28 @@ def test_a_server_that_stops_lets_calls_under_way_end_and_takes_no_more(
         assert arrived.wait(PATIENCE_SECONDS)
         stopping = pool.submit(server.stop)
         with grpc.insecure_channel(f"127.0.0.1:{server.port}") as late:
-            # A call that comes in the very moment in which the server stops is cancelled.
+            # A call that arrives at the moment of the stop is cancelled.
             assert code_of_refusal(late) in ("UNAVAILABLE", "CANCELLED")
         go_on.set()
         assert pending.result(PATIENCE_SECONDS).startswith(b"\x0a\x03\x0a\x01t")
         stopping.result(PATIENCE_SECONDS)
 
 
-def test_a_request_beyond_the_limit_is_refused(cleanup: ExitStack) -> None:
+def test_a_request_larger_than_the_limit_is_refused(cleanup: ExitStack) -> None:
     _, channel = serve(cleanup, echo, limit_bytes=1000)
     with pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary(METHODS[V1])(b"\x2a\x80\x10" + bytes(2048), timeout=PATIENCE_SECONDS)
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def test_a_port_that_is_taken_is_named(cleanup: ExitStack) -> None:
+def test_a_port_in_use_is_reported(cleanup: ExitStack) -> None:
     server, _ = serve(cleanup, echo)
     with pytest.raises(OSError, match=r"it is in use") as caught:
         FunctionServer(echo, ServerSettings(f"127.0.0.1:{server.port}"))
     assert caught.value.filename == f"127.0.0.1:{server.port}"
 
 
-def test_every_call_is_counted_by_how_it_ended(cleanup: ExitStack) -> None:
+def test_calls_are_counted_by_status_code(cleanup: ExitStack) -> None:
     metrics = ServerMetrics()
     _, channel = serve(cleanup, failing(UsageError("No")), observe=metrics.observe)
     for _ in range(2):
@@ -189,7 +189,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["tls.crt", "tls.key", "ca.crt"])
-def test_a_file_that_is_not_there_or_unreadable_is_named_at_the_start(
+def test_a_missing_or_invalid_certificate_file_is_reported_at_the_start(
     folder: Path, name: str
 ) -> None:
     (folder / name).write_text("-----BEGIN NOTHING-----\n")
@@ -208,20 +208,20 @@ def test_a_key_of_another_certificate_is_refused_at_the_start(folder: Path) -> N
         ServerCertificates(folder)
 
 
-def test_a_renewal_that_is_half_written_changes_nothing(
+def test_an_incomplete_renewal_changes_nothing(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     served = ServerCertificates(folder)
-    assert served._renewed() is None  # nothing has changed
-    whole = (folder / "tls.crt").read_text()
-    (folder / "tls.crt").write_text(whole[: len(whole) // 2])
+    assert served._renewed() is None  # no change
+    certificate = (folder / "tls.crt").read_text()
+    (folder / "tls.crt").write_text(certificate[: len(certificate) // 2])
     assert served._renewed() is None
     assert "the ones before stay in use" in caplog.text
-    (folder / "tls.crt").write_text(whole + "\n")
+    (folder / "tls.crt").write_text(certificate + "\n")
     assert served._renewed() is not None
 
 
-def test_a_log_for_debugging_has_a_line_for_each_call(
+def test_a_debug_log_has_a_line_for_each_call(
     cleanup: ExitStack, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, "kanister_py"):
@@ -230,7 +230,7 @@ def test_a_log_for_debugging_has_a_line_for_each_call(
     assert re.search(r"Answered a call of v1 in \d+\.\d ms: OK", caplog.text)
 
 
-def test_idle_streams_of_reflection_keep_nobody_from_a_call(cleanup: ExitStack) -> None:
+def test_idle_reflection_streams_do_not_block_calls(cleanup: ExitStack) -> None:
     _, channel = serve(cleanup, echo, workers=1, grace_seconds=0.0)
     reflect = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
     over = threading.Event()
@@ -247,7 +247,7 @@ def test_idle_streams_of_reflection_keep_nobody_from_a_call(cleanup: ExitStack) 
     assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PATIENCE_SECONDS)
 
 
-def test_calls_that_hang_delay_neither_health_nor_other_calls(cleanup: ExitStack) -> None:
+def test_blocked_calls_delay_neither_health_checks_nor_other_calls(cleanup: ExitStack) -> None:
     may_end = threading.Event()
     cleanup.callback(may_end.set)
     hanging: Queue[str] = Queue()
@@ -272,7 +272,7 @@ def test_calls_that_hang_delay_neither_health_nor_other_calls(cleanup: ExitStack
     may_end.set()
 
 
-def test_a_coroutine_function_answers_on_the_loop_while_others_wait(cleanup: ExitStack) -> None:
+def test_a_coroutine_function_runs_on_the_loop_while_other_calls_wait(cleanup: ExitStack) -> None:
     may_end = asyncio.Event()
 
     async def answer(request: FunctionRequest) -> FunctionResponse:
@@ -290,7 +290,7 @@ def test_a_coroutine_function_answers_on_the_loop_while_others_wait(cleanup: Exi
 
 
 @pytest.mark.parametrize("error", [KeyError("k"), SystemExit("bye")])
-def test_a_coroutine_function_that_fails_fails_its_call_alone(
+def test_an_error_of_a_coroutine_function_fails_only_its_call(
     cleanup: ExitStack, error: BaseException
 ) -> None:
     async def answer(request: FunctionRequest) -> FunctionResponse:
@@ -306,7 +306,7 @@ def test_a_coroutine_function_that_fails_fails_its_call_alone(
     assert call(b"\x0a\x03\x0a\x01t", timeout=PATIENCE_SECONDS)
 
 
-def test_lists_nested_a_thousand_levels_deep_are_the_mistake_of_the_caller(
+def test_lists_nested_a_thousand_levels_deep_are_an_invalid_request(
     cleanup: ExitStack, caplog: pytest.LogCaptureFixture
 ) -> None:
     def read_all(request: FunctionRequest) -> FunctionResponse:

@@ -1,4 +1,4 @@
-"""Messages on the wire: what we write and read, compared with protobuf and the published SDK."""
+"""Encoded messages compared with protobuf and the published SDK."""
 
 from __future__ import annotations
 
@@ -22,54 +22,12 @@ from kanister_py.proto.encoding import (
 )
 from kanister_py.proto.errors import NotDecodable, TooManyValues
 from kanister_py.proto.messages import MOST_LEVELS, V1, V1BETA1, message_class
+from tests.proto.examples import MESSAGES, whole_numbers_as_ints
 from tests.wire_fields import field_bytes
-
-# All that a message can say, with every kind of value at least once
-REQUEST: dict[str, Any] = {
-    "meta": {"tag": "t", "capabilities": ["CAPABILITY_CAPABILITIES", "CAPABILITY_CONDITIONS"]},
-    "observed": {
-        "composite": {
-            "resource": {"spec": {"a": [1, -2.5, "x", True, False, None, {}, [], {"b": "ä😀"}]}},
-            "connectionDetails": {"k": "AAH/"},
-            "ready": "READY_FALSE",
-        },
-        "resources": {"r": {"resource": {"long": "x" * 20000}, "ready": "READY_TRUE"}},
-    },
-    "desired": {"resources": {"empty": {}}},
-    "input": {"kind": "In", "n": 0},
-    "context": {"apiextensions.crossplane.io/environment": {"k": "v"}},
-    "extraResources": {"old": {"items": [{"resource": {"kind": "O"}}]}},
-    "credentials": {"c": {"credentialData": {"data": {"user": "dXNlcg==", "word": ""}}}},
-    "requiredResources": {"none": {}, "two": {"items": [{}, {"resource": {}}]}},
-    "requiredSchemas": {"known": {"openapiV3": {"type": "object"}}, "unknown": {}},
-}
-RESPONSE: dict[str, Any] = {
-    "meta": {"tag": "t", "ttl": "60s"},
-    "desired": {"composite": {"resource": {"status": {"n": 3}}, "ready": "READY_TRUE"}},
-    "results": [
-        {"severity": "SEVERITY_FATAL", "message": "m", "reason": "", "target": "TARGET_COMPOSITE"},
-        {"severity": "SEVERITY_NORMAL"},
-    ],
-    "context": {},
-    "requirements": {
-        "extraResources": {"x": {"apiVersion": "v1", "kind": "A", "matchName": ""}},
-        "resources": {
-            "labels": {"kind": "B", "matchLabels": {"labels": {"a": "b", "c": ""}}},
-            "place": {"kind": "C", "namespace": ""},
-        },
-        "schemas": {"s": {"apiVersion": "v1", "kind": "D"}},
-    },
-    "conditions": [
-        {"type": "T", "status": "STATUS_CONDITION_TRUE", "reason": "R", "message": ""},
-        {"target": "TARGET_UNSPECIFIED"},
-    ],
-    "output": {"o": 1.5},
-}
-MESSAGES = [("RunFunctionRequest", REQUEST), ("RunFunctionResponse", RESPONSE)]
 
 
 def sdk_class(package: str, name: str) -> Any:
-    """Give the published SDK's class of a message."""
+    """Return the class of a message in the published SDK."""
     version = package.rpartition(".")[2]
     module = importlib.import_module(f"crossplane.function.proto.{version}.run_function_pb2")
     return getattr(module, name)
@@ -77,7 +35,7 @@ def sdk_class(package: str, name: str) -> Any:
 
 @pytest.mark.parametrize("package", [V1, V1BETA1])
 @pytest.mark.parametrize(("name", "data"), MESSAGES)
-def test_the_published_sdk_writes_the_same_bytes_and_reads_ours(
+def test_the_published_sdk_encodes_equally_and_decodes_our_bytes(
     package: str, name: str, data: dict[str, Any]
 ) -> None:
     theirs = json_format.ParseDict(data, sdk_class(package, name)())
@@ -100,14 +58,14 @@ def test_the_published_sdk_has_the_same_fields_under_the_same_numbers(
             return descriptor.full_name
         below = (*seen, descriptor.full_name)
         return {
-            each.name: (
-                each.number,
-                each.type,
-                each.has_presence,
-                each.enum_type and [(one.name, one.number) for one in each.enum_type.values],
-                each.message_type and shape(each.message_type, below),
+            field.name: (
+                field.number,
+                field.type,
+                field.has_presence,
+                field.enum_type and [(one.name, one.number) for one in field.enum_type.values],
+                field.message_type and shape(field.message_type, below),
             )
-            for each in descriptor.fields
+            for field in descriptor.fields
         }
 
     ours = message_class(f"{package}.{name}").DESCRIPTOR
@@ -124,50 +82,41 @@ VALUES = st.recursive(
 STRUCTS = st.dictionaries(KEYS, VALUES, max_size=5)
 
 
-def whole(value: Any) -> Any:
-    """Write whole numbers as ints, as every other reader of JSON does."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return int(value)
-    if isinstance(value, dict):
-        return {key: whole(each) for key, each in value.items()}
-    return [whole(each) for each in value] if isinstance(value, list) else value
-
-
-class TestEveryObject:
-    """Whatever an object holds, protobuf's own library and ours say the same of it."""
+class TestAnyObject:
+    """Any object is encoded and decoded as by protobuf's own library."""
 
     @given(STRUCTS)
-    def test_comes_back_as_it_was(self, value: dict[str, Any]) -> None:
-        assert decode_struct(encode_struct(value)) == whole(value)
+    def test_is_equal_after_encoding_and_decoding(self, value: dict[str, Any]) -> None:
+        assert decode_struct(encode_struct(value)) == whole_numbers_as_ints(value)
 
     @given(STRUCTS)
-    def test_is_written_as_protobuf_writes_it(self, value: dict[str, Any]) -> None:
+    def test_is_encoded_as_by_protobuf(self, value: dict[str, Any]) -> None:
         theirs = json_format.ParseDict(value, message_class("google.protobuf.Struct")())
         assert encode_struct(value) == theirs.SerializeToString(deterministic=True)
 
     @given(STRUCTS)
-    def test_is_read_as_protobuf_reads_it(self, value: dict[str, Any]) -> None:
+    def test_is_decoded_as_by_protobuf(self, value: dict[str, Any]) -> None:
         theirs = json_format.ParseDict(value, message_class("google.protobuf.Struct")())
         read = decode_struct(theirs.SerializeToString())
-        assert read == whole(json_format.MessageToDict(theirs))
+        assert read == whole_numbers_as_ints(json_format.MessageToDict(theirs))
 
     @given(st.binary(max_size=200))
-    def test_that_is_garbage_is_refused_and_nothing_else_happens(self, data: bytes) -> None:
+    def test_of_random_bytes_is_decoded_or_refused(self, data: bytes) -> None:
         for name in ("google.protobuf.Struct", f"{V1}.State", "kanister_py.parts.State"):
             with suppress(NotDecodable):
                 decode_message(name, data)
 
     @given(STRUCTS, st.data())
-    def test_that_is_cut_short_is_refused_or_ends_between_two_keys(
+    def test_that_is_truncated_is_refused_or_ends_between_two_keys(
         self, value: dict[str, Any], data: Any
     ) -> None:
         whole_bytes = encode_struct(value)
         cut = whole_bytes[: data.draw(st.integers(0, len(whole_bytes)))]
         try:
-            found = decode_struct(cut)
+            decoded = decode_struct(cut)
         except NotDecodable:
             return
-        assert set(found) <= set(value)
+        assert set(decoded) <= set(value)
 
 
 @pytest.mark.parametrize(
@@ -177,18 +126,18 @@ class TestEveryObject:
         pytest.param("0a080a016112031a0162", id="as everybody writes it"),
     ],
 )
-def test_an_entry_is_read_in_whichever_order_it_was_written(wire: str) -> None:
+def test_keys_and_values_of_an_entry_may_be_in_any_order(wire: str) -> None:
     data = bytearray(bytes.fromhex(wire))
     data[1] = len(data) - 2
     assert decode_struct(bytes(data)) == {"a": "b"}
 
 
-def test_a_message_in_two_pieces_is_both_of_them() -> None:
+def test_concatenated_messages_are_merged() -> None:
     pieces: list[dict[str, Any]] = [
         {"observed": {"composite": {"ready": "READY_TRUE"}}},
         {"observed": {"resources": {"a": {}}}},
     ]
-    data = b"".join(encode_message(f"{V1}.RunFunctionRequest", each) for each in pieces)
+    data = b"".join(encode_message(f"{V1}.RunFunctionRequest", piece) for piece in pieces)
     theirs = message_class(f"{V1}.RunFunctionRequest").FromString(data)
     assert decode_message(f"{V1}.RunFunctionRequest", data) == json_format.MessageToDict(theirs)
 
@@ -196,20 +145,20 @@ def test_a_message_in_two_pieces_is_both_of_them() -> None:
 @pytest.mark.parametrize(
     ("number", "want"),
     [
-        pytest.param(3.0, 3, id="a whole one"),
+        pytest.param(3.0, 3, id="a whole_numbers_as_ints one"),
         pytest.param(0.5, 0.5, id="a fraction"),
         pytest.param(2.0**63, 2**63, id="beyond 64 bits"),
         pytest.param(1e21, 1e21, id="as far as Go writes digits"),
         pytest.param(-1e300, -1e300, id="a huge one"),
     ],
 )
-def test_numbers_are_whole_where_they_can_be(number: float, want: float) -> None:
-    found = decode_struct(encode_struct({"n": number}))["n"]
-    assert (found, type(found)) == (want, type(want))
+def test_whole_numbers_are_decoded_as_ints(number: float, want: float) -> None:
+    decoded = decode_struct(encode_struct({"n": number}))["n"]
+    assert (decoded, type(decoded)) == (want, type(want))
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_what_json_calls_no_number_is_refused_on_both_ways(number: float) -> None:
+def test_numbers_that_json_cannot_represent_are_refused_in_both_directions(number: float) -> None:
     with pytest.raises(NotEncodable, match=r"a\[0\]: a number that JSON cannot represent"):
         encode_struct({"a": [number]})
     theirs = message_class("google.protobuf.Struct")()
@@ -225,7 +174,7 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-def test_objects_as_deep_as_protobuf_reads_them_reach_the_published_sdk() -> None:
+def test_objects_of_the_maximum_depth_are_accepted_by_the_published_sdk() -> None:
     resource = {"resource": nested(MOST_LEVELS - 1)}
     request = {
         "observed": {"resources": {"r": resource}},
@@ -237,7 +186,7 @@ def test_objects_as_deep_as_protobuf_reads_them_reach_the_published_sdk() -> Non
 
 
 @pytest.mark.parametrize("depth", [MOST_LEVELS, 5000])
-def test_objects_nested_more_deeply_are_refused_with_that_reason(depth: int) -> None:
+def test_objects_nested_more_deeply_are_refused(depth: int) -> None:
     reason = f"requiredSchemas.s.openapiV3.a.a.*nested more than {MOST_LEVELS} levels deep"
     with pytest.raises(NotEncodable, match=reason):
         encode_message(
@@ -246,7 +195,7 @@ def test_objects_nested_more_deeply_are_refused_with_that_reason(depth: int) -> 
 
 
 @pytest.mark.parametrize("field", [pytest.param(5, id="objects"), pytest.param(6, id="lists")])
-def test_bytes_nested_a_thousand_levels_deep_are_refused_with_that_reason(field: int) -> None:
+def test_bytes_nested_a_thousand_levels_deep_are_refused(field: int) -> None:
     value = b"\x20\x01"
     for _ in range(1000):
         entry = value if field == 6 else field_bytes(1, b"a") + field_bytes(2, value)
@@ -277,28 +226,28 @@ def test_bytes_nested_a_thousand_levels_deep_are_refused_with_that_reason(field:
         pytest.param({"input": {"a": "\ud800"}}, "not valid Unicode", id="half a character"),
     ],
 )
-def test_what_does_not_fit_names_its_path(data: dict[str, Any], want: str) -> None:
+def test_invalid_data_is_reported_with_its_path(data: dict[str, Any], want: str) -> None:
     with pytest.raises(NotEncodable, match=want):
         encode_message(f"{V1}.RunFunctionRequest", data)
 
 
 @pytest.mark.parametrize(("name", "data"), MESSAGES)
-def test_checking_changes_nothing_that_is_right(name: str, data: dict[str, Any]) -> None:
+def test_checking_valid_data_changes_nothing(name: str, data: dict[str, Any]) -> None:
     assert check_message(f"{V1}.{name}", data) == data
 
 
 @pytest.mark.parametrize(
     "ttl", ["0s", "60s", "-1.500s", "0.000000001s", "3.000001s", "315576000000s"]
 )
-def test_durations_are_written_as_protobuf_writes_them(ttl: str) -> None:
+def test_durations_are_encoded_as_by_protobuf(ttl: str) -> None:
     name = f"{V1}.ResponseMeta"
     theirs = json_format.ParseDict({"ttl": ttl}, message_class(name)())
     assert encode_message(name, {"ttl": ttl}) == theirs.SerializeToString()
-    found = decode_message(name, theirs.SerializeToString())
-    assert found == json_format.MessageToDict(theirs)
+    decoded = decode_message(name, theirs.SerializeToString())
+    assert decoded == json_format.MessageToDict(theirs)
 
 
-def test_our_messages_and_the_sdks_live_side_by_side() -> None:
+def test_our_messages_and_the_sdks_can_be_used_in_one_process() -> None:
     ours, theirs = message_class(f"{V1}.State"), sdk_class(V1, "State")
     assert ours is not theirs
     assert ours.DESCRIPTOR.full_name == theirs.DESCRIPTOR.full_name
@@ -306,7 +255,7 @@ def test_our_messages_and_the_sdks_live_side_by_side() -> None:
 
 
 _KEY = field_bytes(1, b"k")
-_NUMBER = b"\x10\x05"  # field 2: five
+_NUMBER = b"\x10\x05"  # the number 5 in field 2
 
 
 @pytest.mark.parametrize(
@@ -327,14 +276,14 @@ _NUMBER = b"\x10\x05"  # field 2: five
         pytest.param(b"\x08\x01", {}, id="a number for the composite"),
     ],
 )
-def test_a_field_of_another_kind_is_passed_over_as_protobuf_does(
+def test_a_field_of_another_type_is_ignored_as_by_protobuf(
     wire: bytes, want: dict[str, Any]
 ) -> None:
     assert decode_message(f"{V1}.State", wire) == want
     assert json_format.MessageToDict(message_class(f"{V1}.State").FromString(wire)) == want
 
 
-def test_a_negative_enum_goes_on_as_it_came() -> None:
+def test_a_negative_enum_value_is_preserved() -> None:
     state = {"composite": {"ready": -1}}
     written = encode_message(f"{V1}.State", state)
     assert decode_message(f"{V1}.State", written) == state
@@ -351,7 +300,7 @@ def test_a_negative_enum_goes_on_as_it_came() -> None:
         pytest.param(field_bytes(1, b"\x18\x01" * 600_000), id="a field again and again"),
     ],
 )
-def test_bytes_that_would_become_too_many_values_are_refused_before_they_are_parsed(
+def test_too_many_values_are_refused_before_parsing(
     data: bytes,
 ) -> None:
     with pytest.raises(TooManyValues):
@@ -368,8 +317,8 @@ def test_a_large_message_of_few_values_is_not_refused() -> None:
 @pytest.mark.parametrize("name", ["RunFunctionRequest", "RunFunctionResponse", "State", "Resource"])
 def test_messages_with_parts_as_bytes_have_the_fields_of_the_originals(name: str) -> None:
     def fields(package: str) -> dict[int, tuple[str, bool]]:
-        found = message_class(f"{package}.{name}").DESCRIPTOR.fields
-        return {field.number: (field.name, field.has_presence) for field in found}
+        descriptors = message_class(f"{package}.{name}").DESCRIPTOR.fields
+        return {field.number: (field.name, field.has_presence) for field in descriptors}
 
     ours, theirs = fields("kanister_py.parts"), fields(V1)
     assert {number: field[0] for number, field in ours.items()} == {

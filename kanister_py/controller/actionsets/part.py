@@ -31,7 +31,7 @@ from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.executor.watching import SharedWatches
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.object_store import ObjectStores

@@ -17,7 +17,7 @@ from kanister_py.core.yaml.weak import decode_args
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.watching import SharedWatches
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func
 from tests.fake_clock import FakeClock

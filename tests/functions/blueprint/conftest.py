@@ -24,7 +24,7 @@ from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.watching import SharedWatches
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func

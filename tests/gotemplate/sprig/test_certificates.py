@@ -1,4 +1,4 @@
-"""Certificates say what was asked for, and their keys fit."""
+"""Certificates contain the requested fields and match their keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHAIN = """\
 
 
 @TABLES
-def test_a_signed_certificate_is_what_its_authority_signed(functions: FunctionTable) -> None:
+def test_a_signed_certificate_is_verified_by_its_authority(functions: FunctionTable) -> None:
     ca_pem, _, cert_pem, key_pem = json.loads(render(CHAIN, "map", functions, now=NOW))
     authority = x509.load_pem_x509_certificate(ca_pem.encode())
     certificate = x509.load_pem_x509_certificate(cert_pem.encode())
@@ -53,20 +53,22 @@ def test_a_signed_certificate_is_what_its_authority_signed(functions: FunctionTa
 @TABLES
 def test_only_an_authority_may_sign(functions: FunctionTable) -> None:
     template = '{{ list (genCA "a" 1).Cert (genSelfSignedCert "b" nil nil 1).Cert | toJson }}'
-    found = [
+    certificates = [
         x509.load_pem_x509_certificate(pem.encode()).extensions
         for pem in json.loads(render(template, "map", functions, now=NOW))
     ]
-    assert [each.get_extension_for_class(x509.BasicConstraints).value.ca for each in found] == [
+    assert [
+        issued.get_extension_for_class(x509.BasicConstraints).value.ca for issued in certificates
+    ] == [
         True,
         False,
     ]
-    usages = [each.get_extension_for_class(x509.KeyUsage).value for each in found]
+    usages = [issued.get_extension_for_class(x509.KeyUsage).value for issued in certificates]
     assert [usage.key_cert_sign for usage in usages] == [True, False]
 
 
 @TABLES
-def test_a_certificate_of_ones_own_is_taken_as_it_is(functions: FunctionTable) -> None:
+def test_a_custom_certificate_is_returned_unchanged(functions: FunctionTable) -> None:
     template = (
         '{{ $c := genSelfSignedCert "x" nil nil 1 }}'
         "{{ $own := buildCustomCert ($c.Cert | b64enc) ($c.Key | b64enc) }}"
@@ -75,7 +77,7 @@ def test_a_certificate_of_ones_own_is_taken_as_it_is(functions: FunctionTable) -
     assert render(template, "map", functions, now=NOW) == "true true"
 
 
-def test_an_elliptic_key_lies_on_the_common_curve() -> None:
+def test_an_elliptic_key_uses_the_curve_p256() -> None:
     pem = render('{{ genPrivateKey "ecdsa" }}', "map", BLUEPRINT_FUNCTIONS)
     key = load_pem_private_key(pem.encode(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)

@@ -1,4 +1,4 @@
-"""Functions that look at the world see what they are handed, and nothing else."""
+"""Functions have access to the passed effects only."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ def _blueprint(template: str) -> str:
         ('{{ getHostByName "localhost" }}', "does not reach the network"),
     ],
 )
-def test_a_blueprint_that_asks_for_the_machine_is_told_why_not(template: str, want: str) -> None:
+def test_functions_that_reveal_the_host_fail_in_blueprints(template: str, want: str) -> None:
     with pytest.raises(GoTemplateError, match=want):
         _blueprint(template)
 
 
 @pytest.mark.parametrize("name", ["env", "expandenv"])
-def test_a_composition_does_not_know_the_environment_by_name(name: str) -> None:
+def test_compositions_have_no_functions_for_the_environment(name: str) -> None:
     with pytest.raises(GoTemplateError, match=f'function "{name}" not defined'):
         render(f'{{{{ {name} "HOME" }}}}', "map", GO_TEMPLATING_FUNCTIONS)
 
 
 @pytest.mark.parametrize("template", ["{{ now }}", "{{ uuidv4 }}", '{{ date "2006" "x" }}'])
-def test_without_effects_there_is_neither_time_nor_chance(template: str) -> None:
+def test_time_and_randomness_fail_without_effects(template: str) -> None:
     with pytest.raises(GoTemplateError, match="templates have no"):
         compile_template(template, BLUEPRINT_FUNCTIONS).execute(None, NO_EFFECTS)
 
 
-def test_the_same_chance_gives_the_same_values() -> None:
+def test_equal_random_bytes_give_equal_values() -> None:
     template = '{{ uuidv4 }} {{ randAlphaNum 20 }} {{ shuffle "abcdef" }} {{ encryptAES "k" "v" }}'
     assert _blueprint(template) == _blueprint(template)
 
 
-def test_passwords_use_their_whole_alphabet() -> None:
+def test_passwords_use_all_characters_of_their_alphabet() -> None:
     compiled = compile_template("{{ randNumeric 2000 }}", BLUEPRINT_FUNCTIONS)
     assert set(compiled.execute(None, effects_at(NOW))) == set("0123456789")
 

@@ -1,4 +1,4 @@
-"""A template that grows without end is stopped, whichever function it grows with."""
+"""Templates with unbounded growth are stopped, for every function."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LONG = "{{ $s := repeat 1000000 `ab` }}"
         "{{ $s := `ab` }}{{ range until 60 }}{{ $s = print $s $s }}{{ end }}{{ len $s }}",
     ],
 )
-def test_a_bomb_is_stopped(template: str) -> None:
+def test_an_exploding_template_is_stopped(template: str) -> None:
     compiled = compile_template(template, BLUEPRINT_FUNCTIONS)
     with pytest.raises(LimitExceeded):
         compiled.execute(None, effects_at(""), Limits(steps=100_000, size=4_000_000))
@@ -71,13 +71,13 @@ IN_SUM = [
 
 
 @pytest.mark.parametrize("template", IN_SUM)
-def test_what_a_template_does_is_bounded_in_sum(template: str) -> None:
+def test_the_total_work_of_a_template_is_bounded(template: str) -> None:
     compiled = compile_template(template, BLUEPRINT_FUNCTIONS)
     with pytest.raises(LimitExceeded, match="too many steps"):
         compiled.execute(None, effects_at(""), Limits(steps=100_000))
 
 
-def test_templates_that_share_a_budget_are_bounded_together() -> None:
+def test_templates_with_a_shared_budget_are_bounded_together() -> None:
     compiled = compile_template("{{ range until 100 }}x{{ end }}", BLUEPRINT_FUNCTIONS)
     budget = Budget(Limits(steps=500))
     compiled.execute(None, effects_at(""), budget=budget)
@@ -96,6 +96,6 @@ def test_a_dictionary_that_contains_itself_is_an_error(call: str) -> None:
         render(template, "map", BLUEPRINT_FUNCTIONS)
 
 
-def test_an_expression_that_would_backtrack_for_ever_ends() -> None:
+def test_a_backtracking_regular_expression_ends() -> None:
     template = "{{ regexMatch `^(a+)+$` (print (repeat 100000 `a`) `!`) }}"
     assert render(template, "map", BLUEPRINT_FUNCTIONS) == "false"

@@ -1,13 +1,13 @@
-"""Schemas and Secrets that lie in files."""
+"""Schemas and Secrets from manifests in files."""
 
 from __future__ import annotations
 
-from kanister_py.executor.given_manifests import ManifestSource
+from kanister_py.executor.manifest_source import ManifestSource
 
 GVK = "x-kubernetes-group-version-kind"
 
 
-def test_a_schema_is_found_by_its_kind_with_all_that_it_refers_to() -> None:
+def test_a_schema_is_returned_with_the_schemas_it_references() -> None:
     reference = {"$ref": "#/components/schemas/Spec"}
     schemas = {
         "Bucket": {
@@ -23,11 +23,11 @@ def test_a_schema_is_found_by_its_kind_with_all_that_it_refers_to() -> None:
         },
     }
     source = ManifestSource(schemas=[{"components": {"schemas": schemas}}])
-    found = source.fetch_schema("example.org/v1", "Bucket")
-    assert found is not None
-    assert found["properties"]["spec"] == {
+    schema = source.fetch_schema("example.org/v1", "Bucket")
+    assert schema is not None
+    assert schema["properties"]["spec"] == {
         "type": "object",
-        # Where it refers to itself there is no end to it.
+        # The schema references itself, which would never end.
         "properties": {"again": {}, "n": {"type": "integer"}},
         "description": "d",
     }
@@ -38,7 +38,7 @@ def test_a_schema_is_found_by_its_kind_with_all_that_it_refers_to() -> None:
     ]
 
 
-def test_a_secret_may_be_written_in_plain_text() -> None:
+def test_a_secret_may_have_string_data() -> None:
     secret = {
         "metadata": {"namespace": "n", "name": "s"},
         "data": {"a": "eA=="},
@@ -49,7 +49,7 @@ def test_a_secret_may_be_written_in_plain_text() -> None:
     assert source.fetch_secret("n", "t") is None
 
 
-def test_an_object_that_is_described_twice_is_one() -> None:
+def test_the_first_of_two_manifests_of_an_object_counts() -> None:
     obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     source = ManifestSource([obj, {**obj, "spec": {}}])
     assert source.fetch_resources({"apiVersion": "v1", "kind": "Pod"}) == [obj]

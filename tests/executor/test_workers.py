@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from threading import Event, Lock
 
-from kanister_py.executor.working import Workers
+from kanister_py.executor.workers import Workers
 
 PATIENCE_SECONDS = 180.0
 
@@ -22,7 +22,7 @@ def assert_set(event: Event) -> None:
     assert event.wait(PATIENCE_SECONDS)
 
 
-def test_never_more_work_at_once_than_there_are_slots() -> None:
+def test_no_more_jobs_work_than_there_are_slots() -> None:
     workers, lock, done = Workers(3), Lock(), Event()
     state = {"now": 0, "most": 0, "ended": 0}
 
@@ -42,7 +42,7 @@ def test_never_more_work_at_once_than_there_are_slots() -> None:
     assert state["most"] <= 3
 
 
-def test_who_only_waits_lets_others_work() -> None:
+def test_a_waiting_job_releases_its_slot() -> None:
     workers, gate, done = Workers(1), Event(), Event()
 
     def waits() -> None:
@@ -55,7 +55,7 @@ def test_who_only_waits_lets_others_work() -> None:
     assert done.wait(PATIENCE_SECONDS)
 
 
-def test_who_woke_up_goes_before_who_has_not_begun() -> None:
+def test_resumed_jobs_have_priority_over_new_ones() -> None:
     workers, order = Workers(1), list[str]()
     is_idle, wakes, busy, done = Event(), Event(), Event(), Event()
 
@@ -83,7 +83,7 @@ def test_who_woke_up_goes_before_who_has_not_begun() -> None:
     assert order == ["woken", "new"]
 
 
-def test_a_job_that_never_ends_can_be_given_up_without_losing_its_slot() -> None:
+def test_giving_up_a_job_releases_its_slot() -> None:
     workers, never, done = Workers(1), Event(), Event()
 
     def endless() -> None:
@@ -96,7 +96,7 @@ def test_a_job_that_never_ends_can_be_given_up_without_losing_its_slot() -> None
     never.set()
 
 
-def test_who_is_given_up_while_waiting_for_a_slot_goes_on_without_one() -> None:
+def test_a_job_given_up_while_queued_continues_without_a_slot() -> None:
     workers, is_idle, wakes, busy, done = Workers(1), Event(), Event(), Event(), Event()
 
     def sleeper() -> None:

@@ -1,4 +1,4 @@
-"""Functions that are loaded by two threads at once."""
+"""Concurrent loading of functions by two threads."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Found:
 """
 
 
-def test_standard_output_is_where_it_was_whichever_is_loaded_first(
+def test_standard_output_is_restored_in_any_order_of_loading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("first_of_test", "second_of_test")
     gates = ModuleType("gates_of_test")
-    began = {each: threading.Event() for each in names}
-    go_on = {each: threading.Event() for each in names}
+    began = {name: threading.Event() for name in names}
+    go_on = {name: threading.Event() for name in names}
     vars(gates).update(began=began, go_on=go_on)
     monkeypatch.setitem(sys.modules, "gates_of_test", gates)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -47,7 +47,7 @@ def test_standard_output_is_where_it_was_whichever_is_loaded_first(
     threads[0].start()
     assert began[names[0]].wait(30)
     threads[1].start()
-    # If both may load at once, the second has turned the output aside by now.
+    # If both could load at the same time, the second would have redirected the output by now.
     began[names[1]].wait(0.3)
     go_on[names[0]].set()
     threads[0].join(180)

@@ -1,6 +1,6 @@
-"""The values that the templates of these tests look at, and the functions they call.
+"""Data and functions of the templates in these tests.
 
-`text_template.json` holds what Go 1.26 answers for the same values of the same types.
+`text_template.json` contains the answers of Go 1.26 for the same values and types.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ TP = struct_type(
 MOMENT = make_time(2024, 2, 29, hour=13, minute=4, second=5, nanosecond=123456789)
 
 
-def world() -> Value:
-    """The data, made anew."""
+def template_data() -> Value:
+    """Create the data of the templates."""
     return wrap(
         TP,
         {
@@ -126,7 +126,10 @@ def _table() -> dict[str, Function]:
         "fint": ("func(int) int", lambda number: number + 1),
         "fi64": ("func(int64) int64", lambda number: number * 2),
         "fany": ("func(interface{}) interface{}", lambda value: value),
-        "fsv": ("func(string, ...string) string", lambda text, *rest: text + ",".join(rest)),
+        "fsv": (
+            "func(string, ...string) string",
+            lambda text, *words: text + ",".join(words),
+        ),
         "fmap": ("func(map[string]interface{}) int", len),
         "fby": ("func([]byte) string", from_bytes),
         "ferr": ("func() (string, error)", _boom),
