@@ -42,12 +42,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.core.schedules.exports import export_of, secrets_named
+    from kanister_py.core.schedules.exports import export_of, referenced_secrets
     from kanister_py.functions.builtin import installed_release
     from kanister_py.wiring import system_clock
 
     exported = _exported(cluster, "" if args.all_namespaces else args.namespace)
-    needed = secrets_named(exported)
+    needed = referenced_secrets(exported)
     if args.with_secrets:
         exported = exported._replace(secrets=list(_secrets(cluster, needed)))
     data = export_of(exported, system_clock().now(), installed_release().bare)
@@ -66,7 +66,7 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def _exported(cluster: Cluster, namespace: str) -> Exported:
     from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, PROFILES
-    from kanister_py.core.schedules.exports import Exported, record_of, written
+    from kanister_py.core.schedules.exports import Exported, record_of, without_cluster_fields
     from kanister_py.core.schedules.model import KIND, SCHEDULES
 
     def every(resource: GroupVersionResource, kind: str) -> Iterable[KubeObject]:
@@ -77,9 +77,9 @@ def _exported(cluster: Cluster, namespace: str) -> Exported:
 
     records = map(record_of, every(ACTION_SETS, "ActionSet"))
     return Exported(
-        profiles=list(map(written, every(PROFILES, "Profile"))),
-        blueprints=list(map(written, every(BLUEPRINTS, "Blueprint"))),
-        schedules=list(map(written, every(SCHEDULES, KIND))),
+        profiles=list(map(without_cluster_fields, every(PROFILES, "Profile"))),
+        blueprints=list(map(without_cluster_fields, every(BLUEPRINTS, "Blueprint"))),
+        schedules=list(map(without_cluster_fields, every(SCHEDULES, KIND))),
         backups=[each for each in records if each is not None],
     )
 
@@ -87,7 +87,7 @@ def _exported(cluster: Cluster, namespace: str) -> Exported:
 def _secrets(cluster: Cluster, needed: Iterable[tuple[str, str]]) -> Iterable[KubeObject]:
     from kanister_py.core.errors import NotFound
     from kanister_py.core.kube.resources import SECRETS
-    from kanister_py.core.schedules.exports import written
+    from kanister_py.core.schedules.exports import without_cluster_fields
 
     for namespace, name in needed:
         try:
@@ -95,7 +95,7 @@ def _secrets(cluster: Cluster, needed: Iterable[tuple[str, str]]) -> Iterable[Ku
         except NotFound:
             say_warning(f"Secret {namespace}/{name} is not there, though a restore may need it")
             continue
-        yield written({"apiVersion": "v1", "kind": "Secret", **found})
+        yield without_cluster_fields({"apiVersion": "v1", "kind": "Secret", **found})
 
 
 def _write(data: Any, file: str) -> None:

@@ -58,7 +58,7 @@ def _read(file: str) -> Exported:
 
 
 def run_on(args: argparse.Namespace, cluster: Cluster, exported: Exported) -> int:
-    from kanister_py.core.schedules.exports import secrets_named
+    from kanister_py.core.schedules.exports import referenced_secrets
     from kanister_py.executor.take_in_export import take_in
 
     made = there = 0
@@ -69,7 +69,7 @@ def run_on(args: argparse.Namespace, cluster: Cluster, exported: Exported) -> in
         made, there = made + each.is_new, there + (not each.is_new)
     say(f"{made} {would}created, {there} there already")
     given = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in exported.secrets}
-    missing = [each for each in secrets_named(exported) if each not in given]
+    missing = [each for each in referenced_secrets(exported) if each not in given]
     if missing:
         names = ", ".join(f"{where}/{name}" for where, name in missing)
         say(f"note: A restore needs these Secrets, which were not in it: {names}")

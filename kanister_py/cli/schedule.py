@@ -55,7 +55,7 @@ from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Memory, next_starts
 from kanister_py.core.schedules.deletions import plan_deletions
 from kanister_py.core.schedules.model import KIND, SCHEDULES, Schedule, parse_schedule
-from kanister_py.core.schedules.retention import COUNTS, Keep, Verdict, judge_backups
+from kanister_py.core.schedules.retention import COUNTS, Keep, Verdict, apply_retention
 from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
 from kanister_py.core.schedules.status import situation_of
 from kanister_py.core.schedules.times import parse_timetable, zone_of
@@ -330,11 +330,11 @@ def _verdicts(args: argparse.Namespace, cluster: Cluster, schedule: Schedule) ->
         for label in (SCHEDULE_LABEL, RETENTION_LABEL)
     )
     keep, now = schedule.keep, system_clock().now()
-    if keep.says_anything:
+    if keep.has_rules:
         return plan_deletions(runs, deletions, keep, schedule.zone, now).verdicts
     # Without rules nothing is deleted; the plan that keeps all runs finds the backups.
     plan = plan_deletions(runs, deletions, Keep(last=len(runs)), schedule.zone, now)
-    return judge_backups([verdict.backup for verdict in plan.verdicts], keep, schedule.zone)
+    return apply_retention([verdict.backup for verdict in plan.verdicts], keep, schedule.zone)
 
 
 # next

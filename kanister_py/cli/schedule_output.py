@@ -17,7 +17,7 @@ from kanister_py.core.actionsets.status import parse_time, text_of_time
 from kanister_py.core.kube.durations import whole_seconds
 from kanister_py.core.kube.parts import maps_in, spec_of, status_of
 from kanister_py.core.schedules.retention import Verdict
-from kanister_py.core.schedules.status import LAST_RUN_FAILED, trouble_of
+from kanister_py.core.schedules.status import LAST_RUN_FAILED, not_ready_condition
 from kanister_py.core.schedules.times import InvalidTimetable, zone_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _next_run(obj: KubeObject, now: datetime) -> Cell:
     """Return the time of the next run, or the reason why there is none."""
     if spec_of(obj).get("suspend"):
         return Tint("suspended", "yellow")
-    trouble = trouble_of(obj)
+    trouble = not_ready_condition(obj)
     # A failed run does not stop its Schedule.
     if trouble and trouble.get("reason") != LAST_RUN_FAILED:
         return Tint(str(trouble.get("reason")), "red")
@@ -123,7 +123,7 @@ def describe_schedule(obj: KubeObject, runs: list[KubeObject], now: datetime) ->
         failure = ": ".join(str(status[field]) for field in fields if status.get(field))
         age = _age(status["lastFailureTime"], now)
         yield entry_line("Last failure", f"{age} {failure}".rstrip())
-    if trouble := trouble_of(obj):
+    if trouble := not_ready_condition(obj):
         message = str(trouble.get("message") or trouble.get("reason"))
         yield entry_line("Not ready", Tint(message, "red"))
     if runs:

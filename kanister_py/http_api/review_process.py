@@ -32,7 +32,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.parts import mapping_of
-from kanister_py.core.schedules.admission import judge_schedule, template_in
+from kanister_py.core.schedules.admission import review_schedule, template_in
 from kanister_py.core.yaml.documents import Document
 
 _REVISIONS: Final = ("CompositionRevision", "FunctionRevision")
@@ -159,7 +159,7 @@ def _validate(request: Mapping[str, Any], objects: FetchedObjects, context: Cont
     if kind == "ActionSet":
         return review_actionset(new, objects.blueprints, context)
     if kind == "Schedule":
-        return judge_schedule(new, objects.blueprints, context)
+        return review_schedule(new, objects.blueprints, context)
     if kind == "Composition":
         try:
             parse_composition(Document.of(new))

@@ -140,7 +140,7 @@ def test_a_schedule_that_never_comes_is_denied(client: Client) -> None:
     asked = review("Schedule", object=schedule(schedule="0 0 30 2 *"), oldObject=None)
     response = ask(client, asked)
     assert response["allowed"] is False
-    assert "never comes" in response["status"]["message"]
+    assert "never fires" in response["status"]["message"]
     response = ask(client, review("Schedule", object=schedule(), oldObject=None))
     assert response["allowed"] is True
     assert "There is no Blueprint made-up yet" in response["warnings"][0]

@@ -491,7 +491,7 @@ def test_a_schedule_that_is_none_is_shown_as_far_as_it_can_be(runs: RunsOf) -> N
     runs.cluster.create({**NIGHTLY, "metadata": {"name": "odd", "namespace": "shop"}, "spec": spec})
     answer = send(runs.app(), "GET", "/schedules/shop/odd")
     assert answer.status_code == 200
-    assert "never comes" in answer.text
+    assert "never fires" in answer.text
 
 
 @pytest.mark.parametrize(

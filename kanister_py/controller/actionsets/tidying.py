@@ -19,7 +19,7 @@ from kanister_py.core.actionsets.stored_status import read_valid_status
 from kanister_py.core.errors import Conflict, NotFound
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
-from kanister_py.core.schedules.status import has_noted
+from kanister_py.core.schedules.status import has_handled
 from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.run.left_behind import delete_pods_of_attempts, run_keys
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
@@ -111,7 +111,7 @@ class Tidying:
         if kept.made_for is None:
             return True
         schedule = find(self._cluster, SCHEDULES, kept.made_for.schedule, key.namespace)
-        return schedule is None or has_noted(schedule, kept.made_for.time)
+        return schedule is None or has_handled(schedule, kept.made_for.time)
 
     def delete(self, key: ObjectKey, uid: str) -> None:
         """Delete an ActionSet that nobody needs any more."""

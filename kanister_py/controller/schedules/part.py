@@ -32,8 +32,8 @@ from kanister_py.core.schedules.status import (
     created_at,
     is_suspended,
     longest_interval,
+    not_ready_condition,
     situation_of,
-    trouble_of,
 )
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import KubeObject
@@ -53,7 +53,7 @@ class Rest(NamedTuple):
 
     uid: str
     generation: int
-    look_at: datetime | None = None
+    requeue_at: datetime | None = None
     is_new: bool = False
 
 
@@ -211,7 +211,7 @@ class Schedules:
             or is_suspended(obj) is not schedule.is_suspended
             or bool((status.get("backups") or {}).get("leaving"))
         )
-        return Rest(uid, generation, decision.look_at, is_new=is_new)
+        return Rest(uid, generation, decision.requeue_at, is_new=is_new)
 
     def _show(self, obj: KubeObject, schedule: Schedule | None, now: datetime) -> None:
         """Show the numbers of a schedule; without `schedule` it is invalid."""
@@ -223,7 +223,7 @@ class Schedules:
             namespace_of(obj),
             metadata["name"],
             ScheduleNumbers(
-                str(trouble_of(obj).get("reason") or "") if schedule else "Invalid",
+                str(not_ready_condition(obj).get("reason") or "") if schedule else "Invalid",
                 succeeded.timestamp(),
                 tuple(dict.fromkeys(act.object for act in acts)),
                 interval.total_seconds() if interval is not None else None,
@@ -240,8 +240,8 @@ class Schedules:
     def _set_alarm(self, key: ObjectKey, rest: Rest) -> None:
         if rest.is_new:
             self._loop.queue.add(key)
-        elif rest.look_at is not None:
-            left = (rest.look_at - self._clock.now()).total_seconds()
+        elif rest.requeue_at is not None:
+            left = (rest.requeue_at - self._clock.now()).total_seconds()
             self._loop.queue.add_after(key, left)
 
     def _on_run(self, seen: RunsSeen, key: ObjectKey, old: Run | None, new: Run | None) -> None:

@@ -34,10 +34,10 @@ from kanister_py.core.schedules.deletions import Plan, plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
 from kanister_py.core.schedules.status import (
-    Account,
+    RunReport,
+    not_ready_condition,
     situation_of,
     status_after,
-    trouble_of,
     why_not_ready,
 )
 from kanister_py.executor.watch_cache import ObjectKey
@@ -113,7 +113,7 @@ class ScheduleReconciler:
             self._cancel(obj, runs)
         deletions = self._deletions_of(key)
         plan = plan_deletions(runs, deletions, schedule.keep, schedule.zone, now)
-        status = status_after(obj, situation, decision, Account(runs, started, plan))
+        status = status_after(obj, situation, decision, RunReport(runs, started, plan))
         reason, why = why_not_ready(status, is_suspended=schedule.is_suspended)
         conditions = [
             condition("Ready", "False", reason, why)
@@ -121,7 +121,7 @@ class ScheduleReconciler:
             else condition("Ready", "True", "Scheduled"),
             condition("Suspended", "True" if schedule.is_suspended else "False", "AsSaid"),
         ]
-        if schedule.keep.says_anything:
+        if schedule.keep.has_rules:
             conditions.append(_retention(plan))
         write_status(self._cluster, self._clock, obj, conditions, status)
         self._tell_not_ready(obj, reason, why)
@@ -129,8 +129,10 @@ class ScheduleReconciler:
         self._say(obj, decision, started)
         self._collect(surplus_runs(runs, schedule.history))
         waits = delete_backups(self._cluster, plan, subject_of(obj), self._tell)
-        look_at = earliest(decision.look_at, plan.look_at, now + waits if waits else None)
-        return DONE if look_at is None else PassResult(max(0.0, (look_at - now).total_seconds()))
+        requeue_at = earliest(decision.requeue_at, plan.requeue_at, now + waits if waits else None)
+        return (
+            DONE if requeue_at is None else PassResult(max(0.0, (requeue_at - now).total_seconds()))
+        )
 
     # Runs
 
@@ -202,7 +204,7 @@ class ScheduleReconciler:
 
     def _tell_not_ready(self, obj: KubeObject, reason: str, message: str) -> None:
         """Post an event if a schedule stops being ready, or is not ready for another reason."""
-        before = trouble_of(obj)
+        before = not_ready_condition(obj)
         if reason and (before.get("reason"), before.get("message")) != (reason, message):
             kind = NORMAL if reason == "Suspended" else WARNING
             self._tell(subject_of(obj), kind, reason, message)

@@ -12,7 +12,7 @@ from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELE
 from kanister_py.core.errors import AlreadyExists, NotFound
 from kanister_py.core.kube.parts import labels_of
 from kanister_py.core.kube.resources import ACTION_SETS
-from kanister_py.core.schedules.deletions import Deletion, Plan, deletion_of, reads
+from kanister_py.core.schedules.deletions import Deletion, Plan, deletion_of, uses_backup
 from kanister_py.core.schedules.runs import RETENTION_LABEL
 from kanister_py.executor.read_blueprints import read_blueprints
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -32,11 +32,11 @@ def delete_backups(
         except NotFound:
             continue
         post_event(subject, NORMAL, "Deleted", f"Deleted what backup {done.name} had left")
-    if not plan.begin and not plan.held:
+    if not plan.begin and not plan.suspended:
         return None
     backups = _backups(cluster, plan)
     created = [
-        *plan.held,
+        *plan.suspended,
         *(
             deletion
             for deletion in _unread(cluster, plan.begin, backups)
@@ -52,14 +52,14 @@ def delete_backups(
             else:
                 cluster.delete(ACTION_SETS, name.name, namespace=subject.namespace)
     recorded = [
-        deletion for deletion in (*plan.begin, *plan.held) if deletion.backup.name in backups
+        deletion for deletion in (*plan.begin, *plan.suspended) if deletion.backup.name in backups
     ]
     return None if len(free) == len(recorded) else _READER_PAUSE
 
 
 def _backups(cluster: Cluster, plan: Plan) -> dict[str, KubeObject]:
     reasons = {}
-    for deletion in (*plan.begin, *plan.held):
+    for deletion in (*plan.begin, *plan.suspended):
         with suppress(NotFound):
             backup = deletion.backup
             obj = cluster.get(ACTION_SETS, backup.name, namespace=backup.namespace)
@@ -84,7 +84,7 @@ def _unread(
         deletion
         for deletion in existing
         if deletion.after
-        or not any(reads(other, backups[deletion.backup.name]) for other in needed)
+        or not any(uses_backup(other, backups[deletion.backup.name]) for other in needed)
     ]
 
 

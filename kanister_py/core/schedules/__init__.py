@@ -1,1 +1,1 @@
-"""Schedules: when which ActionSet is made, and which of what backups left may go."""
+"""Schedules: times of runs, creation of ActionSets, and retention of backups."""

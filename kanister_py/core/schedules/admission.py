@@ -1,4 +1,4 @@
-"""Admission of Schedules: one that never comes, or cannot be read, is refused."""
+"""Admission of Schedules: invalid ones, and those that never fire, are rejected."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from kanister_py.core.schedules.model import check_schema as check_schedule
 
 
 def template_in(schedule: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give what a Schedule makes ActionSets of, as far as it can be read."""
+    """Return the template of the ActionSets of a Schedule, or an empty mapping."""
     return mapping_of(spec_of(schedule).get("template"))
 
 
-def judge_schedule(
+def review_schedule(
     schedule: Mapping[str, Any],
     blueprints: Mapping[str, Mapping[str, Any] | None],
     context: Context,
 ) -> Verdict:
-    """Judge a Schedule beside the Blueprints it names; None stands for one that is not there."""
+    """Review a Schedule with the Blueprints that it refers to; None stands for a missing one."""
     schema_checks = {"Schedule": check_schedule, "ActionSet": check_action_set}
     context = context._replace(schema_checks=schema_checks)
-    there = {name: each for name, each in blueprints.items() if each is not None}
-    verdict = verdict_of(findings_in(schedule, there, context))
+    existing = {name: obj for name, obj in blueprints.items() if obj is not None}
+    verdict = verdict_of(findings_in(schedule, existing, context))
     if not verdict.is_allowed:
         return verdict
     warnings = warnings_of_blueprints(template_in(schedule), blueprints, context)

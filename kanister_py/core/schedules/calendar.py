@@ -1,4 +1,4 @@
-"""Calendar of a schedule: what ran on each day, and what is to come."""
+"""Calendar of a Schedule: past runs and planned starts by day."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kanister_py.core.schedules.times import zone_of
 
 _WEEKS_BEFORE: Final = 4
 _WEEKS_AFTER: Final = 4
-_MOST_TIMES: Final = 2000
+_MAX_TIMES: Final = 2000
 
 
 class Day(NamedTuple):
-    """One day of the calendar, in the schedule's own time zone."""
+    """Day of the calendar, in the time zone of the Schedule."""
 
     day: date
     runs: tuple[RunRow, ...] = ()
@@ -29,22 +29,22 @@ class Day(NamedTuple):
 
 
 def planned_starts(obj: Mapping[str, Any], now: datetime) -> Iterator[datetime]:
-    """Say when a Schedule starts next, one after the other."""
-    return next_starts(situation_of(obj, parse_schedule(obj), now), _MOST_TIMES)
+    """Yield the next start times of a Schedule."""
+    return next_starts(situation_of(obj, parse_schedule(obj), now), _MAX_TIMES)
 
 
 def calendar_of(
     obj: Mapping[str, Any], runs: Iterable[RunRow], now: datetime
 ) -> tuple[tuple[Day, ...], ...]:
-    """Lay some weeks out, Mondays first: what ran before now, and what starts after."""
+    """Return weeks that begin on Monday, with the past runs and the planned starts of each day."""
     zone: tzinfo = zone_of(str(spec_of(obj).get("timeZone") or ""))
     today = now.astimezone(zone).date()
     first = today - timedelta(days=today.weekday(), weeks=_WEEKS_BEFORE)
     days = [first + timedelta(days=n) for n in range(7 * (_WEEKS_BEFORE + 1 + _WEEKS_AFTER))]
-    ran = _by_day((each.created.astimezone(zone), each) for each in runs)
-    local = (each.astimezone(zone) for each in planned_starts(obj, now))
-    coming = takewhile(lambda each: each.date() <= days[-1], local)
-    planned = _by_day((each, each) for each in coming)
+    ran = _by_day((run.created.astimezone(zone), run) for run in runs)
+    local = (start.astimezone(zone) for start in planned_starts(obj, now))
+    upcoming = takewhile(lambda start: start.date() <= days[-1], local)
+    planned = _by_day((start, start) for start in upcoming)
     cells = [
         Day(day, tuple(ran.get(day, ())), tuple(planned.get(day, ())), day == today) for day in days
     ]
@@ -52,7 +52,7 @@ def calendar_of(
 
 
 def _by_day(pairs: Iterable[tuple[datetime, Any]]) -> dict[date, list[Any]]:
-    found: dict[date, list[Any]] = {}
-    for moment, value in sorted(pairs, key=lambda each: each[0]):
-        found.setdefault(moment.date(), []).append(value)
-    return found
+    by_day: dict[date, list[Any]] = {}
+    for moment, value in sorted(pairs, key=lambda pair: pair[0]):
+        by_day.setdefault(moment.date(), []).append(value)
+    return by_day

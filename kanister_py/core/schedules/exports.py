@@ -1,8 +1,7 @@
-"""Exports: what has to be known elsewhere, should a cluster be lost, to restore what it ran.
+"""Exports: the objects that are needed to restore the backups of a lost cluster.
 
-Blueprints, Profiles, Schedules, and the ActionSets that lead to what backups have left. An
-export is one object of a kind that no cluster knows: applied as it stands, its ActionSets
-would run.
+These are Blueprints, Profiles, Schedules, and ActionSets with artifacts. An export is one object of
+a kind without a CRD, so that nobody applies it by mistake: the ActionSets would run.
 """
 
 from __future__ import annotations
@@ -28,12 +27,15 @@ from kanister_py.core.yaml.documents import Document
 API_VERSION: Final = "kanister-py.io/v1alpha1"
 KIND: Final = "Export"
 
-_LEFT_OUT: Final = (STATUS_ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration")
-_KEPT: Final = ("name", "namespace", "labels", "annotations")
+_OMITTED_ANNOTATIONS: Final = (
+    STATUS_ANNOTATION,
+    "kubectl.kubernetes.io/last-applied-configuration",
+)
+_KEPT_METADATA: Final = ("name", "namespace", "labels", "annotations")
 
 
 class Exported(NamedTuple):
-    """The objects of an export, in the order in which they are made."""
+    """Objects of an export, in the order of their creation."""
 
     secrets: Sequence[Mapping[str, Any]] = ()
     profiles: Sequence[Mapping[str, Any]] = ()
@@ -43,38 +45,38 @@ class Exported(NamedTuple):
 
     @property
     def namespaces(self) -> list[str]:
-        return sorted({namespace_of(each) for part in self for each in part})
+        return sorted({namespace_of(obj) for part in self for obj in part})
 
 
-def written(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Give an object as its author would write it: without what its cluster knows of it."""
-    made: dict[str, Any] = copy_json({key: each for key, each in obj.items() if key != "status"})
-    metadata = {key: made["metadata"][key] for key in _KEPT if made["metadata"].get(key)}
-    notes = {
-        key: each
-        for key, each in (metadata.pop("annotations", None) or {}).items()
-        if key not in _LEFT_OUT
+def without_cluster_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object as its author would write it, without fields that the cluster sets."""
+    copy: dict[str, Any] = copy_json({key: value for key, value in obj.items() if key != "status"})
+    metadata = {key: copy["metadata"][key] for key in _KEPT_METADATA if copy["metadata"].get(key)}
+    annotations_kept = {
+        key: value
+        for key, value in (metadata.pop("annotations", None) or {}).items()
+        if key not in _OMITTED_ANNOTATIONS
     }
-    if notes:
-        metadata["annotations"] = notes
-    made["metadata"] = metadata
-    return made
+    if annotations_kept:
+        metadata["annotations"] = annotations_kept
+    copy["metadata"] = metadata
+    return copy
 
 
 def record_of(actionset: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give the record of a backup, with its status and its time; None for what is none."""
+    """Return the record of a backup with its status and time, or None for other ActionSets."""
     if not holds_artifacts(actionset) or metadata_of(actionset).get("deletionTimestamp"):
         return None
-    made = written(actionset)
+    record = without_cluster_fields(actionset)
     created = metadata_of(actionset).get("creationTimestamp")
     if created:
-        made["metadata"].setdefault("annotations", {}).setdefault(TIME_ANNOTATION, created)
-    made["status"] = read_status_data(dict(actionset))
-    return made
+        record["metadata"].setdefault("annotations", {}).setdefault(TIME_ANNOTATION, created)
+    record["status"] = read_status_data(dict(actionset))
+    return record
 
 
 def export_of(exported: Exported, now: datetime, release: str) -> dict[str, Any]:
-    """Write an export."""
+    """Build an export."""
     parts = {key: list(part) for key, part in exported._asdict().items() if part}
     return {
         "apiVersion": API_VERSION,
@@ -91,7 +93,7 @@ class _ObjectMetadata(ApiModel):
 
 
 class _Object(ApiModel):
-    """Address of an object in an export, which becomes part of request paths."""
+    """Address of an object in an export. Its parts are used in request paths."""
 
     api_version: ApiVersionText = ""
     kind: Annotated[KindText, NON_EMPTY]
@@ -107,7 +109,7 @@ class _Export(ApiModel):
 
 
 def parse_export(document: Document) -> Exported:
-    """Read an export, or refuse it with every problem in it."""
+    """Parse an export. Raises InvalidDocument with all problems."""
     data = mapping_of(document.value)
     if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
         raise InvalidDocument([document.problem((), f"Must be an {KIND} of {API_VERSION}")])
@@ -115,28 +117,30 @@ def parse_export(document: Document) -> Exported:
     return Exported(**{key: data.get(key) or [] for key in Exported._fields})
 
 
-def secrets_named(exported: Exported) -> list[tuple[str, str]]:
-    """Name the Secrets that restores need, by namespace and name, as far as they are known."""
-    found: set[tuple[str, str]] = set()
+def referenced_secrets(exported: Exported) -> list[tuple[str, str]]:
+    """List the Secrets that restores need, by namespace and name, as far as they are known."""
+    secrets: set[tuple[str, str]] = set()
     for profile in exported.profiles:
-        found |= set(_references(profile.get("credential"), namespace_of(profile)))
-    of_blueprint: dict[tuple[str, str], set[str]] = {}
+        secrets |= set(_references(profile.get("credential"), namespace_of(profile)))
+    namespaces_of: dict[tuple[str, str], set[str]] = {}
     for where, action in _actions(exported):
-        for each in mapping_of(action.get("secrets")).values():
-            found |= set(_place(each, where))
-        about = str(mapping_of(action.get("object")).get("namespace") or where)
-        of_blueprint.setdefault((where, str(action.get("blueprint"))), set()).add(about)
+        for secret_reference in mapping_of(action.get("secrets")).values():
+            secrets |= set(_place(secret_reference, where))
+        object_namespace = str(mapping_of(action.get("object")).get("namespace") or where)
+        namespaces_of.setdefault((where, str(action.get("blueprint"))), set()).add(object_namespace)
     for blueprint in exported.blueprints:
         where = namespace_of(blueprint)
-        objects = of_blueprint.get((where, metadata_of(blueprint)["name"]), set())
+        objects = namespaces_of.get((where, metadata_of(blueprint)["name"]), set())
         for reference in _objects_of(blueprint):
             is_secret = str(reference.get("kind") or "").lower() == "secret"
             if is_secret or reference.get("resource") == "secrets":
-                given = str(reference.get("namespace") or "")
-                # A template says: the namespace of the object, as a rule.
-                for namespace in objects if "{" in given or not given else {given}:
-                    found |= set(_place({**reference, "namespace": namespace}, where))
-    return sorted(found)
+                namespace_text = str(reference.get("namespace") or "")
+                # A template usually stands for the namespace of the object.
+                for namespace in (
+                    objects if "{" in namespace_text or not namespace_text else {namespace_text}
+                ):
+                    secrets |= set(_place({**reference, "namespace": namespace}, where))
+    return sorted(secrets)
 
 
 def _actions(exported: Exported) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -158,10 +162,10 @@ def _objects_of(blueprint: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _references(value: Any, namespace: str) -> Iterator[tuple[str, str]]:
-    for key, each in mapping_of(value).items():
+    for key, child in mapping_of(value).items():
         if key in ("secret", "userPassphrase", "tlsCert"):
-            yield from _place(each, namespace)
-        yield from _references(each, namespace)
+            yield from _place(child, namespace)
+        yield from _references(child, namespace)
 
 
 def _place(reference: Any, namespace: str) -> Iterable[tuple[str, str]]:

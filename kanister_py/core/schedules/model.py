@@ -1,4 +1,4 @@
-"""Schedules: the model of the resource, and the times and rules that it describes."""
+"""Pydantic model of Schedules, and the parsed Schedule."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ KIND: Final = "Schedule"
 
 
 class ConcurrencyPolicy(StrEnum):
-    """Policies for a time at which a run is still under way."""
+    """Policies for a time at which the previous run has not ended."""
 
     FORBID = "Forbid"
-    """It is left out."""
+    """The time is skipped."""
     REPLACE = "Replace"
-    """What is under way is cancelled, and the new run begins when that has ended."""
+    """The previous run is cancelled; the new run starts when it has ended."""
     QUEUE = "Queue"
-    """It waits; of several that wait, the last one."""
+    """The new run waits for the end. Only the last waiting run starts."""
 
 
 class HistoryLimits(ApiModel):
-    """Numbers of ended ActionSets that are kept; those whose artifacts exist do not count."""
+    """Numbers of ended ActionSets that are kept. ActionSets with artifacts do not count."""
 
     complete: int = Field(10, ge=0, description="Number of complete ActionSets that are kept.")
     failed: int = Field(10, ge=0, description="Number of other ended ActionSets that are kept.")
 
 
 class _AtMost:
-    """Check of a duration: between zero and a limit. A longer one would leave the calendar."""
+    """Validator for a duration between zero and a limit, which prevents overflows of dates."""
 
     def __init__(self, hours: int) -> None:
         self._hours = hours
@@ -95,7 +95,7 @@ def _timetable(text: str, zone_name: str) -> Timetable:
 
 
 class WindowSpec(ApiModel):
-    """A time of day at which, for a while, nothing starts."""
+    """Recurring time span in which no run starts."""
 
     schedule: NonEmptyText = Field(
         max_length=256, description="Start of the window, as five fields of cron."
@@ -108,12 +108,12 @@ class WindowSpec(ApiModel):
     @classmethod
     def _check_line(cls, line: str) -> str:
         if not isinstance(_timetable(line, ""), Cron):
-            raise refusal("Must be a cron line: a window has a time of day")
+            raise refusal("Must be a cron line: a window starts at a time of day")
         return line
 
     def in_zone(self, zone_name: str) -> Window:
         begins = _timetable(self.schedule, zone_name)
-        assert isinstance(begins, Cron)  # as the validator has made sure
+        assert isinstance(begins, Cron)  # checked by the validator
         return Window(begins, parse_seconds(self.duration))
 
 
@@ -125,7 +125,7 @@ class TemplateMetadata(ApiModel):
 
 
 class Template(ApiModel):
-    """The ActionSet that a Schedule creates each time."""
+    """Template of the ActionSets that a Schedule creates."""
 
     metadata: TemplateMetadata = Field(
         default_factory=TemplateMetadata, description="Labels and annotations of the ActionSets."
@@ -146,7 +146,7 @@ class Template(ApiModel):
 
 
 class ScheduleSpec(ApiModel):
-    """When ActionSets are created, and which of their backups stay."""
+    """Times at which ActionSets are created, and retention of their backups."""
 
     time_zone: Annotated[str, AfterValidator(_check_zone)] = Field(
         "", max_length=64, description="Time zone of the schedule, such as Europe/Berlin."
@@ -213,20 +213,20 @@ class ScheduleSpec(ApiModel):
     @field_validator("keep")
     @classmethod
     def _check_keep(cls, keep: Keep | None) -> Keep | None:
-        if keep is not None and not keep.says_anything:
-            raise refusal("Must say what stays, such as daily: 7")
+        if keep is not None and not keep.has_rules:
+            raise refusal("Must have a rule, such as daily: 7")
         return keep
 
 
 def _check_name(metadata: Metadata) -> Metadata:
     if len(metadata.name) > MAX_LABEL:
-        why = "it is a label of the ActionSets that are created"
+        why = "it is the value of a label of ActionSets"
         raise refusal(f"Must be no more than {MAX_LABEL} characters: {why}", ("name",))
     return metadata
 
 
 class ScheduleObject(ApiModel):
-    """Creation of an ActionSet again and again."""
+    """Recurring creation of ActionSets."""
 
     api_version: str = ""
     kind: str = KIND
@@ -238,11 +238,11 @@ class ScheduleObject(ApiModel):
 
 
 class Schedule(NamedTuple):
-    """A template of ActionSets, and the times at which one is created from it."""
+    """Parsed Schedule: a template of ActionSets, and the times at which one is created."""
 
     times: Timetable
     timing: str
-    """All that decides when it is due, as a text: if that changes, it counts anew."""
+    """Text with all settings that decide when a run is due. A change restarts the counting."""
     jitter_seconds: float = 0.0
     is_suspended: bool = False
     policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
@@ -255,7 +255,7 @@ class Schedule(NamedTuple):
 
 
 def parse_schedule(obj: Mapping[str, Any]) -> Schedule:
-    """Read an object as a Schedule, or refuse it with every problem in it."""
+    """Parse an object as a Schedule. Raises InvalidDocument with all problems."""
     spec = read_model(ScheduleObject, Document.of(dict(obj))).spec
     jitter = parse_seconds(spec.jitter) if spec.jitter else 0.0
     deadline = spec.starting_deadline

@@ -1,9 +1,9 @@
-"""Retention: which backups of a schedule stay, why, and which may go.
+"""Retention: which backups of a Schedule are kept, and why.
 
-The rules are restic's: of each of the last so many hours, days and so on that have backups
-the newest stays, and while a rule has room the oldest of all stays too. `within` counts back
-from the newest backup. Backups of different objects are kept apart: each has its own newest
-one, which always stays.
+The rules are those of restic. For each of the last N hours, days and so on that have backups, the
+newest backup is kept. While a rule has capacity left, the oldest backup of all is kept as well.
+`within` counts back from the newest backup. Backups of different objects form groups; the newest
+backup of a group is always kept.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from kanister_py.core.yaml.documents import shown
 
 _WITHIN: Final = re.compile(r"(?:(\d{1,5})w)?(?:(\d{1,6})d)?(?:(\d{1,7})h)?")
 
-_MOST_WITHIN: Final = timedelta(days=36_600)
+_MAX_WITHIN: Final = timedelta(days=36_600)
 
 
 def parse_within(text: str) -> timedelta | None:
-    """Read a time such as `30d`, `2w` or `1d12h`; None if it is none."""
-    found = _WITHIN.fullmatch(text)
-    if found is None or not text:
+    """Parse a time span such as `30d`, `2w` or `1d12h`, or return None."""
+    match = _WITHIN.fullmatch(text)
+    if match is None or not text:
         return None
-    weeks, days, hours = (int(each or 0) for each in found.groups())
+    weeks, days, hours = (int(number or 0) for number in match.groups())
     within = timedelta(weeks=weeks, days=days, hours=hours)
-    return within if within <= _MOST_WITHIN else None
+    return within if within <= _MAX_WITHIN else None
 
 
 def _within(value: Any) -> Any:
@@ -45,7 +45,7 @@ def _within(value: Any) -> Any:
 
 
 class Keep(ApiModel):
-    """Numbers of backups that stay, by the spans that each is the newest of."""
+    """Numbers of backups to keep, by time spans."""
 
     last: int = Field(0, ge=0, description="Number of newest backups.")
     hourly: int = Field(0, ge=0, description="Number of hours whose newest backup is kept.")
@@ -65,7 +65,7 @@ class Keep(ApiModel):
     )
 
     @property
-    def says_anything(self) -> bool:
+    def has_rules(self) -> bool:
         return any(getattr(self, field) for field in type(self).model_fields)
 
 
@@ -73,7 +73,7 @@ COUNTS: Final = ("last", "hourly", "daily", "weekly", "monthly", "yearly")
 
 
 class Backup(NamedTuple):
-    """A complete run whose artifacts exist. Only those of one group compete."""
+    """Complete run with artifacts. Rules apply to the backups of a group."""
 
     name: str
     time: datetime
@@ -81,7 +81,7 @@ class Backup(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Verdict on a backup: the rules by which it stays, if any."""
+    """Decision about a backup, with the rules that keep it."""
 
     backup: Backup
     reasons: tuple[str, ...]
@@ -100,38 +100,38 @@ _BUCKETS: Final[Sequence[tuple[str, Callable[[datetime], Any]]]] = (
 )
 
 
-def judge_backups(backups: Iterable[Backup], keep: Keep, zone: tzinfo = UTC) -> list[Verdict]:
-    """Say of each backup whether it stays, the newest first; days are those of a time zone."""
+def apply_retention(backups: Iterable[Backup], keep: Keep, zone: tzinfo = UTC) -> list[Verdict]:
+    """Decide for each backup whether it is kept, newest first. Days are those of the time zone."""
     groups: dict[Hashable, list[Backup]] = {}
     for backup in backups:
         groups.setdefault(backup.group, []).append(backup)
-    verdicts = [each for group in groups.values() for each in _judged(group, keep, zone)]
-    return sorted(verdicts, key=lambda each: _age(each.backup), reverse=True)
+    verdicts = [verdict for group in groups.values() for verdict in _verdicts_of(group, keep, zone)]
+    return sorted(verdicts, key=lambda verdict: _age(verdict.backup), reverse=True)
 
 
 def _age(backup: Backup) -> tuple[datetime, str]:
     return backup.time, backup.name
 
 
-def _judged(group: Sequence[Backup], keep: Keep, zone: tzinfo) -> list[Verdict]:
+def _verdicts_of(group: Sequence[Backup], keep: Keep, zone: tzinfo) -> list[Verdict]:
     ordered = sorted(group, key=_age, reverse=True)
-    if not keep.says_anything:
-        return [Verdict(each, ("no rule",)) for each in ordered]
-    left = keep.model_dump()
-    seen: dict[str, Any] = {}
+    if not keep.has_rules:
+        return [Verdict(backup, ("no rule",)) for backup in ordered]
+    capacity = keep.model_dump()
+    last_buckets: dict[str, Any] = {}
     verdicts = []
     for index, backup in enumerate(ordered):
         is_oldest = index == len(ordered) - 1
         local = backup.time.astimezone(zone)
         reasons = []
-        if left["last"] > 0:
-            left["last"] -= 1
+        if capacity["last"] > 0:
+            capacity["last"] -= 1
             reasons.append("last")
         for rule, bucket_of in _BUCKETS:
             bucket = bucket_of(local)
-            if left[rule] > 0 and (is_oldest or seen.get(rule) != bucket):
-                left[rule] -= 1
-                seen[rule] = bucket
+            if capacity[rule] > 0 and (is_oldest or last_buckets.get(rule) != bucket):
+                capacity[rule] -= 1
+                last_buckets[rule] = bucket
                 reasons.append(rule)
         if keep.within and backup.time >= ordered[0].time - keep.within:
             reasons.append("within")

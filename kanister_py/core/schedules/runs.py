@@ -1,4 +1,4 @@
-"""Runs of a schedule: the ActionSet of a time, what is seen of those made, and their backups."""
+"""Runs of a Schedule: their ActionSets, history and backups."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from kanister_py.core.kube.parts import (
 from kanister_py.core.schedules.model import HistoryLimits
 
 RETENTION_LABEL: Final = "kanister-py.io/retention-of"
-"""Names, on an ActionSet that deletes a backup of a schedule, that schedule."""
+"""Label of an ActionSet that deletes a backup, with the name of the Schedule."""
 TIME_ANNOTATION: Final = "kanister-py.io/scheduled-at"
-"""Names, on an ActionSet that a schedule made by itself, the time it was made for."""
+"""Annotation of an ActionSet that a Schedule created, with the scheduled time."""
 
 _HASH: Final = 8
-_LONGEST_ERROR: Final = 200
+_MAX_ERROR_CHARACTERS: Final = 200
 
 
 def name_of_run(name: str, uid: str, time: datetime) -> str:
-    """Name the ActionSet of a time: the same for every maker, and at any time."""
+    """Return the name of the ActionSet for a time. Deterministic, so that creating it is a lock."""
     moment = f"{time.astimezone(UTC):%Y%m%d%H%M%S}"
     end = f"-{moment}-{short_hash(uid, moment, length=_HASH)}"
     return f"{name[: MAX_LABEL - len(end)]}{end}"
 
 
 def run_of(schedule: Mapping[str, Any], name: str, time: datetime | None = None) -> dict[str, Any]:
-    """Write an ActionSet of a schedule, for one of its times or for now."""
+    """Build an ActionSet of a Schedule for a scheduled time, or for a manual run."""
     metadata = metadata_of(schedule)
     template = spec_of(schedule).get("template") or {}
     annotations = {**annotations_of(template)}
@@ -49,23 +49,23 @@ def run_of(schedule: Mapping[str, Any], name: str, time: datetime | None = None)
         annotations[TIME_ANNOTATION] = text_of_time(time)
     labels = {**labels_of(template), SCHEDULE_LABEL: metadata["name"]}
     labels.pop(PARTITION_LABEL, None)
-    made: dict[str, Any] = {
+    new_metadata: dict[str, Any] = {
         "name": name,
         "namespace": metadata["namespace"],
         "labels": labels | partition_label_of(schedule),
     }
     if annotations:
-        made["annotations"] = annotations
+        new_metadata["annotations"] = annotations
     return {
         "apiVersion": API_VERSION,
         "kind": "ActionSet",
-        "metadata": made,
+        "metadata": new_metadata,
         "spec": copy_json(spec_of(template)),
     }
 
 
 class Run(NamedTuple):
-    """Run of a schedule, as its ActionSet shows it."""
+    """Run of a Schedule, as read from its ActionSet."""
 
     namespace: str
     name: str
@@ -76,12 +76,12 @@ class Run(NamedTuple):
     time: datetime | None = None
     ended: datetime | None = None
     is_cancelled: bool = False
-    is_held: bool = False
-    """Whether it is suspended, and has not begun."""
+    is_suspended: bool = False
+    """Whether the run is suspended and has not started."""
     is_deleted: bool = False
     holds_artifacts: bool = False
     group: str = ""
-    """Which runs it competes with: those of the same Blueprints on the same objects."""
+    """Group for retention: runs of the same Blueprints on the same objects."""
     parent: str = ""
     error: str = ""
     reason: str = ""
@@ -92,7 +92,7 @@ class Run(NamedTuple):
 
     @property
     def taken_at(self) -> datetime:
-        """Say of when a backup is: its time on the schedule, or when it was begun."""
+        """Time of the backup: the scheduled time, or the creation of the ActionSet."""
         return self.time or self.created
 
     @property
@@ -101,11 +101,11 @@ class Run(NamedTuple):
 
 
 def read_run(actionset: Mapping[str, Any]) -> Run:
-    """Keep of an ActionSet what its schedule needs of it."""
+    """Read the fields of an ActionSet that its Schedule needs."""
     metadata, status = metadata_of(actionset), read_status_data(dict(actionset)) or {}
     created = parse_time(metadata.get("creationTimestamp")) or LONG_AGO
     state = str(status.get("state") or "pending")
-    labels, holds = labels_of(actionset), holds_artifacts(actionset)
+    labels, has_artifacts = labels_of(actionset), holds_artifacts(actionset)
     error = mapping_of(status.get("error"))
     return Run(
         intern(str(metadata.get("namespace") or "")),
@@ -119,42 +119,42 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
         spec_of(actionset).get("cancel") is True,
         spec_of(actionset).get("suspend") is True and state == "pending",
         bool(metadata.get("deletionTimestamp")),
-        holds,
-        _group_of(actionset) if holds else "",
+        has_artifacts,
+        _group_of(actionset) if has_artifacts else "",
         str(annotations_of(actionset).get(PARENT) or ""),
-        " ".join(str(error.get("message") or "").split())[:_LONGEST_ERROR],
+        " ".join(str(error.get("message") or "").split())[:_MAX_ERROR_CHARACTERS],
         str(error.get("reason") or ""),
     )
 
 
 def _group_of(actionset: Mapping[str, Any]) -> str:
-    about = [
+    hashes = [
         short_hash(
-            str(each.get("blueprint")),
-            str(each.get("name")),
-            *(f"{key}={value}" for key, value in sorted(mapping_of(each.get("object")).items())),
+            str(entry.get("blueprint")),
+            str(entry.get("name")),
+            *(f"{key}={value}" for key, value in sorted(mapping_of(entry.get("object")).items())),
         )
-        for each in maps_in(spec_of(actionset), "actions")
+        for entry in maps_in(spec_of(actionset), "actions")
     ]
-    return intern(short_hash(*sorted(about)))
+    return intern(short_hash(*sorted(hashes)))
 
 
 def surplus_runs(runs: Iterable[Run], limits: HistoryLimits) -> list[Run]:
-    """Say which runs that ended are more than the history holds, the oldest first.
+    """Return the ended runs beyond the history limits, oldest first.
 
-    One whose artifacts exist is the only record of them: it stays.
+    Runs with artifacts are never included: they are the only record of the artifacts.
     """
     ended = sorted(
         (
-            each
-            for each in runs
-            if each.ended is not None and not (each.is_deleted or each.holds_artifacts)
+            run
+            for run in runs
+            if run.ended is not None and not (run.is_deleted or run.holds_artifacts)
         ),
-        key=lambda each: (each.created, each.name),
+        key=lambda run: (run.created, run.name),
         reverse=True,
     )
-    complete = [each for each in ended if each.is_complete]
-    failed = [each for each in ended if not each.is_complete]
+    complete = [run for run in ended if run.is_complete]
+    failed = [run for run in ended if not run.is_complete]
     return [*reversed(complete[limits.complete :]), *reversed(failed[limits.failed :])]
 
 
@@ -162,38 +162,38 @@ def surplus_runs(runs: Iterable[Run], limits: HistoryLimits) -> list[Run]:
 
 
 class NoBackup(UsageError, reason="NoBackup"):
-    """There is no backup that could be restored."""
+    """There is no backup that can be restored."""
 
 
 def backups_among(runs: Iterable[Run]) -> list[Run]:
-    """Give the runs that are backups: complete, and their artifacts exist."""
-    return [each for each in runs if each.holds_artifacts and not each.is_deleted]
+    """Return the runs that are backups: complete, with existing artifacts."""
+    return [run for run in runs if run.holds_artifacts and not run.is_deleted]
 
 
 def choose_backup(
-    what: str, runs: Iterable[Run], deletions: Iterable[Run], at: datetime | None
+    subject: str, runs: Iterable[Run], deletions: Iterable[Run], at: datetime | None
 ) -> Run:
-    """Give the newest backup, or the newest that is no younger than a moment.
+    """Return the newest backup, or the newest one that was taken before or at a moment.
 
-    A backup whose deletion has begun is none any more.
+    Backups whose deletion has started are ignored.
     """
-    leaving = {each.parent for each in deletions}
+    deleted = {deletion.parent for deletion in deletions}
     backups = sorted(
-        (each for each in backups_among(runs) if each.name not in leaving),
-        key=lambda each: (each.taken_at, each.name),
+        (run for run in backups_among(runs) if run.name not in deleted),
+        key=lambda run: (run.taken_at, run.name),
         reverse=True,
     )
-    found = next((each for each in backups if at is None or each.taken_at <= at), None)
-    if found is None:
-        raise NoBackup(_account(what, backups, at))
-    return found
+    backup = next((run for run in backups if at is None or run.taken_at <= at), None)
+    if backup is None:
+        raise NoBackup(_describe_backups(subject, backups, at))
+    return backup
 
 
-def _account(what: str, backups: Sequence[Run], at: datetime | None) -> str:
+def _describe_backups(subject: str, backups: Sequence[Run], at: datetime | None) -> str:
     if not backups or at is None:
-        return f"{what} has no backup: no run of it is complete and has left artifacts that exist"
+        return f"{subject} has no backup: none of its runs is complete and has artifacts"
     oldest = backups[-1]
     return (
-        f"{what} has no backup from {text_of_time(at)} or before; the oldest is {oldest.name}, "
+        f"{subject} has no backup from {text_of_time(at)} or before; the oldest is {oldest.name}, "
         f"of {text_of_time(oldest.taken_at)}"
     )

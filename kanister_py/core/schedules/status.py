@@ -1,4 +1,4 @@
-"""Status of a Schedule: what its passes remember, and what people see."""
+"""Status of a Schedule: its memory, and information for users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kanister_py.core.schedules.model import Schedule
 from kanister_py.core.schedules.runs import Run, backups_among
 
 LAST_RUN_FAILED: Final = "LastRunFailed"
-"""Reason of the condition `Ready` of a schedule that runs, but whose last run failed."""
+"""Reason of the condition `Ready` if the last run failed."""
 
 _INTERVALS: Final = 8
 
@@ -31,20 +31,20 @@ def created_at(obj: Mapping[str, Any], now: datetime) -> datetime:
 
 
 def is_suspended(obj: Mapping[str, Any]) -> bool:
-    """Say whether a schedule was seen to be suspended."""
+    """Return whether the Schedule was suspended at the last reconcile."""
     return is_true(obj, "Suspended")
 
 
-def trouble_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the condition that says what keeps a schedule from running; empty if nothing does."""
+def not_ready_condition(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the condition `Ready` if it is false, else an empty mapping."""
     ready = condition_of(obj, "Ready")
     return ready if ready.get("status") == "False" else {}
 
 
 def why_not_ready(status: Mapping[str, Any], *, is_suspended: bool) -> tuple[str, str]:
-    """Return the reason and message for which a valid schedule is not ready; empty if it is."""
+    """Return reason and message why a valid Schedule is not ready, or empty texts if it is."""
     if is_suspended:
-        return "Suspended", "It is suspended: no run begins until it is resumed"
+        return "Suspended", "The Schedule is suspended: no run starts until it is resumed"
     failed, succeeded = (
         parse_time(status.get(key)) for key in ("lastFailureTime", "lastSuccessfulTime")
     )
@@ -58,7 +58,7 @@ def why_not_ready(status: Mapping[str, Any], *, is_suspended: bool) -> tuple[str
 
 
 def longest_interval(schedule: Schedule, created: datetime, now: datetime) -> timedelta | None:
-    """Return the longest interval between two of the next times, suspended or not."""
+    """Return the longest interval between the next times, even of a suspended Schedule."""
     times = [now]
     while len(times) <= _INTERVALS:
         following = schedule.times.next_after(times[-1], created)
@@ -69,11 +69,13 @@ def longest_interval(schedule: Schedule, created: datetime, now: datetime) -> ti
 
 
 def memory_of(obj: Mapping[str, Any], schedule: Schedule, now: datetime) -> Memory:
-    """Read what was done about a schedule; another timing, or a resumption, counts from now."""
+    """Read the memory of a Schedule. After a change of the timing or a resumption, times count from
+    now.
+    """
     status = status_of(obj)
     last = parse_time(status.get("lastScheduleTime"))
     times = map(parse_time, status.get("recentTimes") or ())
-    recent = tuple(each for each in times if each is not None)
+    recent = tuple(time for time in times if time is not None)
     timing = status.get("timing")
     since = parse_time(status.get("countsFrom")) or created_at(obj, now)
     if timing is not None:
@@ -83,36 +85,36 @@ def memory_of(obj: Mapping[str, Any], schedule: Schedule, now: datetime) -> Memo
     return Memory(since, last, recent)
 
 
-def has_noted(obj: Mapping[str, Any], time: datetime) -> bool:
-    """Say whether a schedule will not run at a time again, whatever becomes of its ActionSet."""
+def has_handled(obj: Mapping[str, Any], time: datetime) -> bool:
+    """Return whether a Schedule will not start another run for a time."""
     status = status_of(obj)
     if text_of_time(time) in (status.get("recentTimes") or ()):
         return True
-    seen = (parse_time(status.get(key)) for key in ("lastScheduleTime", "countsFrom"))
-    return any(each is not None and time <= each for each in seen)
+    moments = (parse_time(status.get(key)) for key in ("lastScheduleTime", "countsFrom"))
+    return any(moment is not None and time <= moment for moment in moments)
 
 
 def situation_of(
     obj: Mapping[str, Any], schedule: Schedule, now: datetime, *, is_running: bool = False
 ) -> Situation:
-    """Say how a schedule stands that is in an object."""
+    """Build the situation of a Schedule from its object."""
     uid, memory = str(metadata_of(obj).get("uid") or ""), memory_of(obj, schedule, now)
     return Situation(schedule, uid, created_at(obj, now), memory, is_running, now)
 
 
-class Account(NamedTuple):
-    """Contents of a status beside the memory: runs, and what becomes of backups."""
+class RunReport(NamedTuple):
+    """Runs and deletion plan for a status."""
 
     runs: Sequence[Run]
     started: str = ""
-    """The name of the run that was just begun, which is not among `runs` yet."""
+    """Name of the run that was just created and is not among `runs` yet."""
     plan: Plan = Plan()
 
 
 def status_after(
-    obj: Mapping[str, Any], situation: Situation, decision: Decision, account: Account
+    obj: Mapping[str, Any], situation: Situation, decision: Decision, report: RunReport
 ) -> dict[str, Any]:
-    """Write the status that a schedule has once a decision is carried out."""
+    """Return the status of a Schedule after a decision has been carried out."""
     memory = decision.memory
     status: dict[str, Any] = {
         "observedGeneration": metadata_of(obj).get("generation", 0),
@@ -123,15 +125,15 @@ def status_after(
     _set(status, "lastScheduleTime", memory.last)
     if memory.recent:
         status["recentTimes"] = list(map(text_of_time, memory.recent))
-    nexts = [text_of_time(each) for each in next_starts(after)]
+    nexts = [text_of_time(start) for start in next_starts(after)]
     if nexts:
         status["nextTimes"] = nexts
     if decision.act in (Act.WAIT, Act.REPLACE):
         _set(status, "waitingTime", decision.time)
-    _add_runs(status, status_of(obj), account)
-    if situation.schedule.keep.says_anything:
-        kept = account.plan.kept
-        status["backups"] = {"kept": kept, "leaving": len(backups_among(account.runs)) - kept}
+    _add_runs(status, status_of(obj), report)
+    if situation.schedule.keep.has_rules:
+        kept = report.plan.kept
+        status["backups"] = {"kept": kept, "leaving": len(backups_among(report.runs)) - kept}
     if conditions_of(obj):
         status["conditions"] = list(conditions_of(obj))
     return status
@@ -142,10 +144,10 @@ def _set(status: dict[str, Any], key: str, time: datetime | None) -> None:
         status[key] = text_of_time(time)
 
 
-def _add_runs(status: dict[str, Any], before: Mapping[str, Any], account: Account) -> None:
-    active = sorted(each.name for each in account.runs if each.is_active)
-    if account.started and account.started not in active:
-        active.append(account.started)
+def _add_runs(status: dict[str, Any], before: Mapping[str, Any], report: RunReport) -> None:
+    active = sorted(run.name for run in report.runs if run.is_active)
+    if report.started and report.started not in active:
+        active.append(report.started)
     if active:
         status["active"] = active
     for key, name, is_complete in (
@@ -154,27 +156,31 @@ def _add_runs(status: dict[str, Any], before: Mapping[str, Any], account: Accoun
     ):
         last = _last_ended(
             run
-            for run in account.runs
+            for run in report.runs
             # A run that was cancelled on request has not failed.
             if run.is_complete is is_complete and not (run.is_cancelled and not is_complete)
         )
-        known = parse_time(before.get(key))
-        if last is not None and last.ended is not None and (known is None or last.ended >= known):
+        recorded = parse_time(before.get(key))
+        if (
+            last is not None
+            and last.ended is not None
+            and (recorded is None or last.ended >= recorded)
+        ):
             status[key], status[name] = text_of_time(last.ended), last.name
             if not is_complete:
                 status["lastFailureReason"], status["lastFailureMessage"] = last.reason, last.error
-        elif known is not None:
-            # Its ActionSet may be gone; that it was is remembered.
+        elif recorded is not None:
+            # The ActionSet may have been deleted; keep the recorded run.
             status[key], status[name] = before[key], before.get(name, "")
             if not is_complete:
                 for field in ("lastFailureReason", "lastFailureMessage"):
                     status[field] = before.get(field, "")
-    ended = _last_ended(account.runs)
+    ended = _last_ended(report.runs)
     last_state = "running" if active else ended.state if ended else before.get("lastState")
     if last_state:
         status["lastState"] = last_state
 
 
 def _last_ended(runs: Iterable[Run]) -> Run | None:
-    ended = [each for each in runs if each.ended is not None]
-    return max(ended, key=lambda each: (each.ended, each.name), default=None)
+    ended = [run for run in runs if run.ended is not None]
+    return max(ended, key=lambda run: (run.ended, run.name), default=None)

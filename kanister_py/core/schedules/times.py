@@ -1,8 +1,8 @@
-"""Timetables: cron lines in a time zone and intervals, windows in which nothing starts, jitter.
+"""Timetables: cron lines in a time zone, intervals, windows and jitter.
 
-A clock that goes back or forth for daylight saving is met as Debian's cron meets it: a time
-of day that there is not comes at the first moment there is, one that there is twice comes
-the first time; lines whose minute or hour begins with `*` follow the clock on the wall.
+Changes of daylight saving time are handled like in Debian's cron. A time of day that is skipped
+fires at the first moment after the gap; one that is repeated fires once. Lines whose minute or hour
+begins with `*` follow local time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kanister_py.gotemplate.durations import SECOND
 
 
 class InvalidTimetable(UsageError, reason="InvalidTimetable"):
-    """A text that should say when something runs does not, or never lets it run."""
+    """A timetable is invalid or never fires."""
 
 
 _FORMS: Final = (
@@ -40,9 +40,9 @@ _NAMED: Final = {
 }
 _FIELDS: Final = 5
 _SOME_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_MOST_WINDOWS: Final = 100
+_MAX_WINDOWS: Final = 100
 _GROWTH: Final = 8
-_MOST_SECONDS: Final = 366 * 86_400
+_MAX_SECONDS: Final = 366 * 86_400
 
 
 class Cron(NamedTuple):
@@ -51,30 +51,30 @@ class Cron(NamedTuple):
     line: str
     zone: tzinfo = UTC
 
-    def next_after(self, moment: datetime, anchor: datetime) -> datetime | None:  # noqa: ARG002 # as an interval has it
-        """Say when it comes next; None if not within fifty years."""
-        if self.zone is not UTC and self._is_wild:
-            return self._next_on_the_wall(moment)
-        for found in CronSim(self.line, moment.astimezone(self.zone)):
-            time = found.astimezone(UTC)
-            # While an hour is repeated, a time of its first passage may be found: it has been.
+    def next_after(self, moment: datetime, anchor: datetime) -> datetime | None:  # noqa: ARG002 # same signature as an interval
+        """Return the next time, or None if there is none within fifty years."""
+        if self.zone is not UTC and self._follows_local_time:
+            return self._next_in_local_time(moment)
+        for candidate in CronSim(self.line, moment.astimezone(self.zone)):
+            time = candidate.astimezone(UTC)
+            # While an hour is repeated, CronSim may return a time of its first pass, which is over.
             if time > moment:
                 return time
         return None
 
     @property
-    def _is_wild(self) -> bool:
+    def _follows_local_time(self) -> bool:
         minute, hour, *_days = self.line.split()
         return minute.startswith("*") or hour.startswith("*")
 
-    def _next_on_the_wall(self, moment: datetime) -> datetime | None:
-        """Follow the clock on the wall, from one of its changes to the next."""
+    def _next_in_local_time(self, moment: datetime) -> datetime | None:
+        """Search in local time, from one change of the offset to the next."""
         offset = _offset_at(moment, self.zone)
         while True:
-            found = next(CronSim(self.line, moment.astimezone(timezone(offset))), None)
-            if found is None:
+            candidate = next(CronSim(self.line, moment.astimezone(timezone(offset))), None)
+            if candidate is None:
                 return None
-            time = found.astimezone(UTC)
+            time = candidate.astimezone(UTC)
             if _offset_at(time, self.zone) == offset:
                 return time
             before, change = moment, time
@@ -93,7 +93,7 @@ def _offset_at(moment: datetime, zone: tzinfo) -> timedelta:
 
 
 class Every(NamedTuple):
-    """An interval, counted from an anchor."""
+    """Interval that is counted from an anchor."""
 
     seconds: int
 
@@ -106,7 +106,7 @@ Timetable: TypeAlias = Cron | Every
 
 
 def zone_of(name: str) -> tzinfo:
-    """Give a time zone of the IANA database; UTC for none."""
+    """Return a time zone of the IANA database; UTC for an empty name."""
     if name in ("", "UTC"):
         return UTC
     try:
@@ -119,36 +119,36 @@ def zone_of(name: str) -> tzinfo:
 
 @lru_cache(maxsize=1024)
 def parse_timetable(text: str, zone: tzinfo = UTC) -> Timetable:
-    """Read a cron line, a name for one or an interval; refuse what never comes.
+    """Parse a cron line, its name, or an interval. Raises InvalidTimetable if it never fires.
 
-    Many schedules say the same, and one is read at each look at it.
+    Cached, because a timetable is parsed at every reconcile.
     """
     words = text.split()
     if words[:1] == ["@every"]:
         return _interval(text, words[1:])
     if text.startswith(("TZ=", "CRON_TZ=")):
-        raise InvalidTimetable(f"{text!r} names a time zone; say it in timeZone")
+        raise InvalidTimetable(f"{text!r} contains a time zone; set timeZone instead")
     line = _NAMED.get(text.strip(), " ".join(words))
     if len(line.split()) != _FIELDS:
-        raise InvalidTimetable(f"{text!r} is no timetable; {_FORMS}")
+        raise InvalidTimetable(f"{text!r} is not a timetable; {_FORMS}")
     cron = Cron(line, zone)
     try:
-        comes = cron.next_after(_SOME_TIME, _SOME_TIME)
+        first_time = cron.next_after(_SOME_TIME, _SOME_TIME)
     except CronSimError as error:
         field = str(error).removeprefix("Bad ")
-        if field == "day-of-month" and _is_read_without_months(line):
+        if field == "day-of-month" and _is_valid_without_months(line):
             raise InvalidTimetable(
-                f"{text!r} never comes: none of its months has such a day"
+                f"{text!r} never fires: none of its months has such a day"
             ) from None
         raise InvalidTimetable(
-            f"{text!r} is no timetable: its {field} cannot be read; {_FORMS}"
+            f"{text!r} is not a timetable: its {field} is invalid; {_FORMS}"
         ) from None
-    if comes is None:
-        raise InvalidTimetable(f"{text!r} never comes: no day of fifty years fits it")
+    if first_time is None:
+        raise InvalidTimetable(f"{text!r} never fires: it matches no day within fifty years")
     return cron
 
 
-def _is_read_without_months(line: str) -> bool:
+def _is_valid_without_months(line: str) -> bool:
     minute, hour, day, _months, weekday = line.split()
     try:
         CronSim(f"{minute} {hour} {day} * {weekday}", _SOME_TIME)
@@ -159,12 +159,12 @@ def _is_read_without_months(line: str) -> bool:
 
 def _interval(text: str, words: Sequence[str]) -> Every:
     try:
-        seconds, rest = divmod(parse_duration("".join(words)), SECOND)
+        seconds, remainder = divmod(parse_duration("".join(words)), SECOND)
     except InvalidDuration as error:
-        raise InvalidTimetable(f"{text!r} is no interval: {error.why}; {_FORMS}") from None
-    if not 1 <= seconds <= _MOST_SECONDS or rest:
+        raise InvalidTimetable(f"{text!r} is not an interval: {error.why}; {_FORMS}") from None
+    if not 1 <= seconds <= _MAX_SECONDS or remainder:
         raise InvalidTimetable(
-            f"{text!r} is no interval: it must be one of whole seconds, of a year at most"
+            f"{text!r} is not an interval: it must have whole seconds, and a year at most"
         )
     return Every(seconds)
 
@@ -172,18 +172,18 @@ def _interval(text: str, words: Sequence[str]) -> Every:
 def last_until(
     table: Timetable, after: datetime, until: datetime, anchor: datetime
 ) -> datetime | None:
-    """Give the last time that is after one moment and no later than another."""
+    """Return the last time after `after` and not later than `until`, or None."""
     span = timedelta(minutes=1)
     while after < until:
         start = max(after, until - span)
-        found = table.next_after(start, anchor)
-        if found is not None and found <= until:
-            while (following := table.next_after(found, anchor)) and following <= until:
-                found = following
-            return found
+        latest = table.next_after(start, anchor)
+        if latest is not None and latest <= until:
+            while (following := table.next_after(latest, anchor)) and following <= until:
+                latest = following
+            return latest
         if start == after:
             return None
-        # However long ago the last look was, few times are gone through.
+        # Grow the span, so that few times are visited even after a long pause.
         span = min(span * _GROWTH, until - after)
     return None
 
@@ -192,15 +192,17 @@ def last_until(
 
 
 class Window(NamedTuple):
-    """A time that comes again and again, in which nothing starts."""
+    """Recurring time span in which no run starts."""
 
     begins: Cron
     seconds: float
 
 
-def free_at(windows: Sequence[Window], moment: datetime) -> datetime | None:
-    """Give the first moment, from one on, that is in no window; None if they never end."""
-    for _ in range(_MOST_WINDOWS if windows else 1):
+def unblocked_at(windows: Sequence[Window], moment: datetime) -> datetime | None:
+    """Return the first moment from `moment` on that is outside all windows, or None if there is
+    none.
+    """
+    for _ in range(_MAX_WINDOWS if windows else 1):
         ends = []
         for window in windows:
             span = timedelta(seconds=window.seconds)
@@ -214,15 +216,15 @@ def free_at(windows: Sequence[Window], moment: datetime) -> datetime | None:
 
 
 def check_windows(windows: Sequence[Window]) -> None:
-    """Refuse windows that leave no time."""
-    if free_at(windows, _SOME_TIME) is None:
-        raise InvalidTimetable("These windows leave no time at which anything could start")
+    """Raise InvalidTimetable if the windows block every moment."""
+    if unblocked_at(windows, _SOME_TIME) is None:
+        raise InvalidTimetable("The windows leave no time at which a run could start")
 
 
 # Jitter
 
 
-def jitter_of(uid: str, most_seconds: float) -> timedelta:
-    """Say by how much the runs of an object are late on purpose: always by the same."""
+def jitter_of(uid: str, max_seconds: float) -> timedelta:
+    """Return the constant delay of the runs of an object."""
     share = int(hashlib.sha256(uid.encode()).hexdigest()[:12], 16) / 16**12
-    return timedelta(seconds=int(share * (int(most_seconds) + 1)))
+    return timedelta(seconds=int(share * (int(max_seconds) + 1)))

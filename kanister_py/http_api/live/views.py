@@ -31,7 +31,7 @@ from kanister_py.core.kube.parts import (
 )
 from kanister_py.core.kube.printable import printable
 from kanister_py.core.schedules.calendar import Day, calendar_of, planned_starts
-from kanister_py.core.schedules.status import trouble_of
+from kanister_py.core.schedules.status import not_ready_condition
 from kanister_py.http_api import page as page_package
 from kanister_py.http_api.page import security_headers
 from kanister_py.ports.overview import Runs
@@ -182,7 +182,7 @@ def schedules_content(schedules: Iterable[Mapping[str, Any]], now: datetime) -> 
 
 
 def _schedule_row(obj: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    spec, status, trouble = spec_of(obj), status_of(obj), trouble_of(obj)
+    spec, status, trouble = spec_of(obj), status_of(obj), not_ready_condition(obj)
     next_time = parse_time(next(iter(status.get("nextTimes") or ()), None))
     return {
         "namespace": namespace_of(obj),

@@ -11,7 +11,7 @@ import pytest
 from kanister_py.core.kube.resources import ACTION_SETS, CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import run_of
-from kanister_py.core.schedules.status import has_noted
+from kanister_py.core.schedules.status import has_handled
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.conftest import (
@@ -94,8 +94,8 @@ def test_the_lock_on_a_time_is_not_collected_before_it_is_noted(world: World) ->
     assert world.status("locked")["state"] == "complete"
     found = world.cluster.get(SCHEDULES, "nightly", namespace="default")
     seen = {**found["status"], "recentTimes": ["2026-01-01T02:00:00Z"]}
-    assert not has_noted(found, time)
-    assert has_noted({**found, "status": seen}, time)
+    assert not has_handled(found, time)
+    assert has_handled({**found, "status": seen}, time)
 
 
 def test_each_time_runs_once_across_controllers_that_die(world: World) -> None:

@@ -372,7 +372,7 @@ def test_what_cannot_be_read_is_said_and_left_alone(there: Place) -> None:
     assert there.look().again_seconds is None
     assert there.conditions() == {"Ready": ("False", "Invalid")}
     (event,) = there.events
-    assert "never comes" in event[1]
+    assert "never fires" in event[1]
     there.look()
     assert len(there.events) == 1
     there.change(schedule="0 2 * * *")

@@ -41,7 +41,7 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
 
 
 @pytest.mark.parametrize(
-    ("now", "spec", "is_running", "want", "look_at"),
+    ("now", "spec", "is_running", "want", "requeue_at"),
     [
         pytest.param(
             "2026-11-19T01:59:59",
@@ -150,11 +150,15 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
     ],
 )
 def test_what_is_to_be_done(
-    now: str, spec: dict[str, Any], is_running: bool, want: tuple[Act, Reason], look_at: str | None
+    now: str,
+    spec: dict[str, Any],
+    is_running: bool,
+    want: tuple[Act, Reason],
+    requeue_at: str | None,
 ) -> None:
     found = decide(situation(now, is_running=is_running, **spec))
     assert (found.act, found.reason) == want
-    assert found.look_at == (at(look_at) if look_at else None)
+    assert found.requeue_at == (at(requeue_at) if requeue_at else None)
 
 
 def test_a_run_that_waits_is_looked_at_when_its_deadline_passes() -> None:
@@ -166,8 +170,8 @@ def test_a_run_that_waits_is_looked_at_when_its_deadline_passes() -> None:
     )
     found = decide(waits)
     assert found.act is Act.WAIT
-    assert found.look_at is not None
-    after = decide(waits._replace(now=found.look_at))
+    assert found.requeue_at is not None
+    after = decide(waits._replace(now=found.requeue_at))
     assert (after.act, after.reason) == (Act.SKIP, Reason.MISSED)
 
 
@@ -186,10 +190,10 @@ def test_jitter_delays_each_run_by_the_same() -> None:
     late = jitter_of("uid", 600)
     assert timedelta() < late < timedelta(minutes=10)
     rests = situation("2026-11-19T02:00", jitter="10m")
-    assert decide(rests).look_at == at("2026-11-19T02:00") + late
+    assert decide(rests).requeue_at == at("2026-11-19T02:00") + late
     started = decide(rests._replace(now=at("2026-11-19T02:00") + late))
     assert (started.act, started.time) == (Act.START, at("2026-11-19T02:00"))
-    assert started.look_at == at("2026-11-20T02:00") + late
+    assert started.requeue_at == at("2026-11-20T02:00") + late
 
 
 class TestAClockThatIsSet:
@@ -201,12 +205,12 @@ class TestAClockThatIsSet:
         assert decide(after).act is Act.REST
         at_its_time = after._replace(now=at("2026-11-19T02:00"))
         assert decide(at_its_time).act is Act.REST
-        assert decide(at_its_time).look_at == at("2026-11-20T02:00")
+        assert decide(at_its_time).requeue_at == at("2026-11-20T02:00")
 
     def test_a_clock_that_was_a_year_ahead_stops_no_backups(self) -> None:
         started = decide(situation("2027-11-19T02:00"))
         after = situation("2026-11-19T12:00", memory=started.memory)
-        assert decide(after).look_at == at("2026-11-20T02:00")
+        assert decide(after).requeue_at == at("2026-11-20T02:00")
         next_one = after._replace(now=at("2026-11-20T02:00"))
         assert decide(next_one).act is Act.REST, "times count from when it was put right"
         kept = after._replace(memory=decide(after).memory, now=at("2026-11-20T02:00"))
@@ -260,8 +264,8 @@ def test_whatever_happens_each_time_runs_once_at_most_and_every_wait_ends(
 
 
 def _check(now: Situation, found: Decision) -> None:
-    assert found.look_at is None or found.look_at > now.now
-    assert (found.look_at is None) is now.schedule.is_suspended
+    assert found.requeue_at is None or found.requeue_at > now.now
+    assert (found.requeue_at is None) is now.schedule.is_suspended
     assert (found.time is None) is (found.act is Act.REST)
     if found.time is not None:
         assert found.time + now.jitter <= now.now

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kanister_py.core.schedules.retention import Backup, Keep, judge_backups, parse_within
+from kanister_py.core.schedules.retention import Backup, Keep, apply_retention, parse_within
 from tests.core.schedules.schedules import at
 
 
@@ -22,7 +22,7 @@ def backups(*times: datetime, group: str = "") -> list[Backup]:
 
 
 def stays(made: list[Backup], keep: Keep, zone: str = "UTC") -> list[str]:
-    found = judge_backups(made, keep, ZoneInfo(zone))
+    found = apply_retention(made, keep, ZoneInfo(zone))
     return [f"{entry.backup.time:%m-%d %H:%M}" for entry in found if entry.stays]
 
 
@@ -30,7 +30,7 @@ NIGHTS = backups(*(at("2026-10-01T02:00") + timedelta(days=day) for day in range
 
 
 def test_a_week_of_days_and_a_month_of_weeks_stay_with_their_reasons() -> None:
-    found = judge_backups(NIGHTS, Keep(daily=3, weekly=2))
+    found = apply_retention(NIGHTS, Keep(daily=3, weekly=2))
     kept = {f"{entry.backup.time:%m-%d}": entry.reasons for entry in found if entry.stays}
     assert kept == {
         "11-09": ("daily", "weekly"),
@@ -101,7 +101,7 @@ KEEPS = st.builds(
 @settings(derandomize=True)
 @given(TIMES, KEEPS)
 def test_what_goes_always_has_a_newer_one_that_stays(times: list[datetime], keep: Keep) -> None:
-    found = judge_backups(backups(*times), keep)
+    found = apply_retention(backups(*times), keep)
     assert sorted(entry.backup.time for entry in found) == sorted(times)
     if times:
         assert found[0].stays
@@ -115,8 +115,8 @@ def test_what_goes_always_has_a_newer_one_that_stays(times: list[datetime], keep
 @settings(derandomize=True)
 @given(TIMES, KEEPS)
 def test_once_what_may_go_has_gone_nothing_else_goes(times: list[datetime], keep: Keep) -> None:
-    kept = [verdict.backup for verdict in judge_backups(backups(*times), keep) if verdict.stays]
-    assert [verdict.backup for verdict in judge_backups(kept, keep) if verdict.stays] == kept
+    kept = [verdict.backup for verdict in apply_retention(backups(*times), keep) if verdict.stays]
+    assert [verdict.backup for verdict in apply_retention(kept, keep) if verdict.stays] == kept
 
 
 @pytest.fixture(scope="module")
@@ -174,5 +174,5 @@ def test_the_same_stays_as_with_restic(
     )
     (group,) = json.loads(done.stdout)
     want = {datetime.fromisoformat(entry["time"]) for entry in group["keep"]}
-    found = judge_backups(backups(*times), keep)
+    found = apply_retention(backups(*times), keep)
     assert {entry.backup.time for entry in found if entry.stays} == want

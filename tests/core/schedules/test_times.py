@@ -15,10 +15,10 @@ from kanister_py.core.schedules.times import (
     InvalidTimetable,
     Window,
     check_windows,
-    free_at,
     jitter_of,
     last_until,
     parse_timetable,
+    unblocked_at,
     zone_of,
 )
 
@@ -252,18 +252,18 @@ def test_an_interval_counts_from_its_anchor() -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("0 0 30 2 *", "never comes: none of its months has such a day"),
-        ("0 0 31 4,6 *", "never comes"),
-        ("61 * * * *", "its minute cannot be read"),
-        ("* * * *", "is no timetable; write five fields"),
-        ("0 * * * * *", "is no timetable; write five fields"),
-        ("@reboot", "is no timetable"),
-        ("@every", "is no interval"),
+        ("0 0 30 2 *", "never fires: none of its months has such a day"),
+        ("0 0 31 4,6 *", "never fires"),
+        ("61 * * * *", "its minute is invalid"),
+        ("* * * *", "is not a timetable; write five fields"),
+        ("0 * * * * *", "is not a timetable; write five fields"),
+        ("@reboot", "is not a timetable"),
+        ("@every", "is not an interval"),
         ("@every 1.5s", "whole seconds"),
         ("@every -1h", "whole seconds"),
-        ("@every 1 fortnight", "is no interval: unknown unit"),
-        ("CRON_TZ=Europe/Berlin 0 2 * * *", "say it in timeZone"),
-        ("", "is no timetable"),
+        ("@every 1 fortnight", "is not an interval: unknown unit"),
+        ("CRON_TZ=Europe/Berlin 0 2 * * *", "set timeZone instead"),
+        ("", "is not a timetable"),
     ],
 )
 def test_what_never_comes_or_cannot_be_read_is_refused(text: str, want: str) -> None:
@@ -282,11 +282,11 @@ def test_a_window_ends_where_the_last_of_those_that_overlap_ends() -> None:
     office = Window(Cron("0 8 * * 1-5"), 10 * 3600)
     evening = Window(Cron("30 17 * * *"), 3600)
     monday = at("2026-11-16T09:00+00:00")
-    assert free_at([office], monday) == at("2026-11-16T18:00+00:00")
-    assert free_at([office, evening], monday) == at("2026-11-16T18:30+00:00")
-    assert free_at([office], at("2026-11-16T18:00+00:00")) == at("2026-11-16T18:00+00:00")
-    assert free_at([office], at("2026-11-15T09:00+00:00")) == at("2026-11-15T09:00+00:00")
-    assert free_at([], monday) == monday
+    assert unblocked_at([office], monday) == at("2026-11-16T18:00+00:00")
+    assert unblocked_at([office, evening], monday) == at("2026-11-16T18:30+00:00")
+    assert unblocked_at([office], at("2026-11-16T18:00+00:00")) == at("2026-11-16T18:00+00:00")
+    assert unblocked_at([office], at("2026-11-15T09:00+00:00")) == at("2026-11-15T09:00+00:00")
+    assert unblocked_at([], monday) == monday
 
 
 def test_windows_that_leave_no_time_are_refused() -> None:

@@ -11,7 +11,7 @@ from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
-from kanister_py.core.schedules.admission import judge_schedule
+from kanister_py.core.schedules.admission import review_schedule
 from kanister_py.core.schedules.model import check_schema
 from tests.core.schedules.schedules import schedule
 
@@ -40,13 +40,13 @@ def template_with(**action: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "path", "message"),
     [
-        ({"schedule": "0 0 30 2 *"}, "spec.schedule", "never comes"),
-        ({"schedule": "0 25 * * *"}, "spec.schedule", "its hour cannot be read"),
+        ({"schedule": "0 0 30 2 *"}, "spec.schedule", "never fires"),
+        ({"schedule": "0 25 * * *"}, "spec.schedule", "its hour is invalid"),
         ({"timeZone": "Europe/Berlim"}, "spec.timeZone", "There is no time zone"),
         ({"jitter": "soon"}, "spec.jitter", "a duration"),
         ({"jitter": "48h"}, "spec.jitter", "no more than 24h"),
         ({"startingDeadline": "9000h"}, "spec.startingDeadline", "no more than 8784h"),
-        ({"schedule": "@every 9000h"}, "spec.schedule", "of a year at most"),
+        ({"schedule": "@every 9000h"}, "spec.schedule", "and a year at most"),
         ({"keep": {"within": "99999w"}}, "spec.keep.within", "a time such as 30d"),
         (
             {"windows": [{"schedule": "0 0 * * *", "duration": "2000000h"}]},
@@ -73,7 +73,7 @@ def template_with(**action: Any) -> dict[str, Any]:
         ),
         ({"keep": {"within": "1 month"}}, "spec.keep.within", "a time such as 30d"),
         ({"keep": {"daily": -1}}, "spec.keep.daily", "at least 0"),
-        ({"keep": {"daily": 0}}, "spec.keep", "Must say what stays"),
+        ({"keep": {"daily": 0}}, "spec.keep", "Must have a rule"),
         ({"windows": [{"schedule": "0 0 * * *"}]}, "spec.windows[0].duration", "Must be given"),
     ],
 )
@@ -89,7 +89,7 @@ def test_invalid_schedule_is_an_error_with_its_place(
     assert (error.rule, error.severity, error.path) == ("schedule-invalid", Severity.ERROR, path)
     assert message in error.message
     assert error.line > 0
-    verdict = judge_schedule(obj, {"made-up": blueprint()}, context)
+    verdict = review_schedule(obj, {"made-up": blueprint()}, context)
     assert not verdict.is_allowed
     assert message in verdict.message
 
@@ -103,13 +103,13 @@ def test_missing_action_is_reported(context: Context) -> None:
     obj = schedule(template=template_with(name="bakcup"))
     (finding,) = lint(context, obj, blueprint())
     assert (finding.rule, finding.path) == ("action-unknown", "spec.template.spec.actions[0].name")
-    verdict = judge_schedule(obj, {"made-up": blueprint()}, context)
+    verdict = review_schedule(obj, {"made-up": blueprint()}, context)
     assert verdict.is_allowed
     assert "has no action bakcup" in verdict.warnings[0]
 
 
 def test_missing_blueprint_is_a_warning(context: Context) -> None:
-    verdict = judge_schedule(schedule(), {"made-up": None}, context)
+    verdict = review_schedule(schedule(), {"made-up": None}, context)
     assert verdict.is_allowed
     assert "There is no Blueprint made-up yet" in verdict.warnings[0]
 
@@ -118,11 +118,11 @@ def test_retention_without_an_action_delete_is_reported(context: Context) -> Non
     obj = schedule(keep={"daily": 7})
     (finding,) = lint(context, obj, blueprint())
     assert (finding.rule, finding.path) == ("schedule-without-delete", "spec.keep")
-    assert not judge_schedule(obj, {"made-up": blueprint()}, context).is_allowed
+    assert not review_schedule(obj, {"made-up": blueprint()}, context).is_allowed
     with_delete = blueprint()
     with_delete["actions"]["delete"] = with_delete["actions"]["act"]
     assert lint(context, obj, with_delete) == []
-    assert judge_schedule(obj, {"made-up": with_delete}, context).is_allowed
+    assert review_schedule(obj, {"made-up": with_delete}, context).is_allowed
 
 
 # The installed release is 0.3.0; 0.4.0 is the next one.
