@@ -843,7 +843,7 @@ def test_a_standby_with_the_rights_of_the_chart_takes_over(installed: Installed)
     installed.install(READS_THE_GATE)
     for replica in range(2):
         installed.start(replica=replica)
-    installed.until(lambda: "Stands by as" in installed.log)
+    installed.until(lambda: "Standby " in installed.log)
     installed.create("blueprints", "waits", SHOP, actions=waits_for_the_gate())
     open_gate(installed)
     assert installed.run("first", "waits")["state"] == "complete"
@@ -923,7 +923,7 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     installed.install(together)
     # The new composer is there before the old process is gone.
     installed.start("kanister-py-compositions")
-    installed.until(lambda: "Composes nothing yet" in installed.log)
+    installed.until(lambda: "Waiting to compose" in installed.log)
     # The old process keeps its permissions until it has stopped.
     assert installed.composers() == {"kanister-py", "kanister-py-compositions"}
     upgraded_at = len(installed.log)

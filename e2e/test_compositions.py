@@ -485,7 +485,7 @@ def test_restart_causes_no_writes(place: Place) -> None:
     until(lambda: _rests_at(place, before), place.logs)
     place.stop()
     place.start()
-    until(lambda: "Leads as" in place.logs(), place.logs)
+    until(lambda: "Leader as" in place.logs(), place.logs)
     time.sleep(5)
     assert _versions(place) == before
 

@@ -288,7 +288,7 @@ def test_standby_takes_over_within_fifteen_seconds_of_a_kill(place: Place) -> No
     lease = (
         f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/kanister-py-controller"
     )
-    until(lambda: "Stands by as second, first leads" in place.logs())
+    until(lambda: "Standby second: first is the leader" in place.logs())
     with stalls() as stalled:
         first.kill()
         began = time.monotonic()
@@ -302,7 +302,7 @@ def test_standby_takes_over_within_fifteen_seconds_of_a_kill(place: Place) -> No
 
 def test_a_second_controller_without_leader_election_is_refused(place: Place) -> None:
     place.start(identity="first")
-    until(lambda: "Leads as first" in place.logs())
+    until(lambda: "Leader as first" in place.logs())
     second = place.start(identity="second")
     assert second.wait(PATIENCE_SECONDS) == 1
     assert "Another kanister-py controller (first)" in place.logs()

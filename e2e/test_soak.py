@@ -158,7 +158,7 @@ def test_mixed_action_sets_under_faults_all_end_and_nothing_grows(
 
     try:
         controller = place.start()
-        until(lambda: "Leads as" in place.logs())
+        until(lambda: "Leader as" in place.logs())
         with (
             in_background(create, PACE_SECONDS),
             in_background(have_a_bad_day, FAULT_SECONDS),

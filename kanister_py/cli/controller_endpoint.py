@@ -66,9 +66,9 @@ def sources_of(
     usage = UsageCensus(cluster, functions.registry, where, RefusedReads(clock))
     revisions = RevisionCensus(cluster, functions.registry)
     for census in (usage, revisions) if has_revisions else (usage,):
-        repeating = census.as_periodic_task(clock)
-        stack.callback(repeating.close)
-        repeating.start()
+        task = census.as_periodic_task(clock)
+        stack.callback(task.close)
+        task.start()
     review = AccessReviewer(cluster, clock).review
     return EndpointSources(lambda: usage.uses, review, lambda: revisions.revisions)
 

@@ -1,4 +1,4 @@
-"""Censuses: versions and revisions of functions in use on the cluster, as of a moment ago."""
+"""Periodic counts of the versions and revisions of functions in use on the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kanister_py.ports.cluster import Cluster
 
 
 class UsageCensus:
-    """Versions in use, counted page by page, so that it never holds what it counts."""
+    """Count of the versions in use, page by page, so that memory does not grow with the objects."""
 
     def __init__(
         self,
@@ -30,19 +30,19 @@ class UsageCensus:
         self._namespaces = namespaces
         self._refused = refused
         self.uses: Uses | None = None
-        """The last count, None while there is none."""
+        """The last count; None before the first."""
 
     def count(self) -> None:
         tally = tally_uses(self._cluster, self._registry, self._namespaces, self._refused)
         self.uses = tally.counts()
 
     def as_periodic_task(self, clock: Clock) -> PeriodicTask:
-        what = "the census of versions in use"
-        return PeriodicTask(clock, what, self.count, first_seconds=10.0, every_seconds=300.0)
+        name = "the census of versions in use"
+        return PeriodicTask(clock, name, self.count, first_seconds=10.0, every_seconds=300.0)
 
 
 class RevisionCensus:
-    """Revisions and who uses each, the same list for as long as it says the same."""
+    """List of revisions with their users; the list object is replaced only if it changes."""
 
     def __init__(self, cluster: Cluster, entries: Registry[FunctionEntry]) -> None:
         self._cluster = cluster
@@ -58,5 +58,5 @@ class RevisionCensus:
             self.revisions = revisions
 
     def as_periodic_task(self, clock: Clock) -> PeriodicTask:
-        what = "the census of revisions"
-        return PeriodicTask(clock, what, self.count, first_seconds=5.0, every_seconds=60.0)
+        name = "the census of revisions"
+        return PeriodicTask(clock, name, self.count, first_seconds=5.0, every_seconds=60.0)

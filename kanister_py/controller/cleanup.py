@@ -1,8 +1,8 @@
-"""Cleanup before a controller is uninstalled: its runs end, and nothing waits for it any more.
+"""Cleanup before a controller is uninstalled: ends its runs and releases its objects.
 
-Finalizers that no process is left to remove keep namespaces from being deleted. So the runs of
-a controller are cancelled while it is still there to end them; then its Deployments are scaled
-to zero, its finalizers are removed, and its Leases are deleted.
+Finalizers without a controller to remove them block the deletion of namespaces. Runs are
+therefore cancelled while the controller still exists to end them. Then its Deployments are
+scaled to zero, its finalizers are removed, and its Leases are deleted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENDS: Final = ("complete", "failed")
 
 
 class CleanupResult(NamedTuple):
-    """What was done: names of ActionSets, Deployments and Leases."""
+    """Names of the ActionSets, Deployments and Leases that were changed."""
 
     cancelled: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class CleanupResult(NamedTuple):
 
 
 class Cleanup:
-    """Cleanup after one controller: the one of a scope whose Leases are in `home`."""
+    """Cleanup after the controller of a scope, whose Leases are in the namespace `home`."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Cleanup:
         self._deployments = deployments
         self._timeout_seconds = timeout_seconds
         term = LeaseTerms().term_seconds
-        self._sightings = {name: ObservedLease(clock, term) for name in self._lease_names()}
+        self._observed = {name: ObservedLease(clock, term) for name in self._lease_names()}
 
     def run(self) -> CleanupResult:
         """Stop the controller and release its objects. Safe to repeat."""
@@ -158,7 +158,7 @@ class Cleanup:
 
     def _holder_of(self, name: str) -> str:
         lease = find(self._cluster, LEASES, name, self._home)
-        return "" if lease is None else self._sightings[name].note(spec_of(lease))
+        return "" if lease is None else self._observed[name].update(spec_of(lease))
 
     def _scale_down(self, name: str) -> bool:
         try:
@@ -168,11 +168,11 @@ class Cleanup:
         return True
 
     def _delete_leases(self) -> tuple[str, ...]:
-        """Delete the Leases that nobody holds."""
+        """Delete the Leases that are free or expired."""
         deleted = []
         for name in self._lease_names():
             lease = find(self._cluster, LEASES, name, self._home)
-            if lease is None or self._sightings[name].note(spec_of(lease)):
+            if lease is None or self._observed[name].update(spec_of(lease)):
                 continue
             try:
                 self._cluster.delete(

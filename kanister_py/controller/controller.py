@@ -5,12 +5,12 @@
     controller = Controller(cluster, functions, clock=clock, settings=ControllerSettings(
         namespaces=("shop",), home="kanister", identity="my-program-1",
     ))
-    controller.start()          # comes back at once; waits for leadership in the background
+    controller.start()          # returns at once; waits for leadership in the background
     ...
-    controller.stop()           # begins nothing new, leaves the rest to be taken up
+    controller.stop()           # starts nothing new, leaves active runs to be resumed
 
-`run()` is the same in the foreground. The program that embeds it hands in the cluster, as the
-port describes it, and the functions; nothing else is taken from the process.
+`run()` does the same in the foreground. The embedding program passes the cluster and the
+functions; the controller reads nothing else from the process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.part import Part, PartMaker, PartTools
 from kanister_py.controller.machine.partitions import OverlapCheck
 from kanister_py.controller.schedules.part import Schedules
-from kanister_py.controller.settings import ControllerSettings as ControllerSettings  # noqa: PLC0414 # who embeds it finds it here
+from kanister_py.controller.settings import ControllerSettings as ControllerSettings  # noqa: PLC0414 # part of the interface for embedding programs
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.kube.resources import NAMESPACES
 from kanister_py.executor.function_source import FunctionSource
@@ -58,7 +58,7 @@ _FLUSH_SECONDS: Final = 5.0
 
 
 class _Parts(NamedTuple):
-    """Everything that lives for as long as one process leads."""
+    """Components that exist while this process is the leader."""
 
     timers: TimerService
     events: EventPoster
@@ -77,7 +77,7 @@ class _Parts(NamedTuple):
 
 
 class Controller:
-    """Controller of a cluster, at work while it leads. One instance is good for one life."""
+    """Controller of a cluster, which acts while it is the leader. It can be started once."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Controller:
         self.lines = PhaseLines(clock)
         self._outer = cluster
         self._functions = functions
-        # What is written is read by other replicas: their clocks need not agree.
+        # Other replicas read the times that this one writes, and their clocks may differ.
         self._clock = shared = ClusterClock(clock)
         self._effects = effects
         self._stores = stores
@@ -130,10 +130,10 @@ class Controller:
         watch("kanister_py_is_leader", lambda: float(self.is_leader))
         watch("kanister_py_paused", lambda: float(self.settings.is_paused))
 
-    # Its life
+    # Start and run
 
     def start(self) -> None:
-        """Begin in the background."""
+        """Run in the background."""
         self._has_begun = True
         self._thread = Thread(target=self._run_in_background, name="controller", daemon=True)
         self._thread.start()
@@ -148,12 +148,12 @@ class Controller:
                 _LOG.error("The controller has ended: %s", error.message)
 
     def run(self) -> None:
-        """Lead, act, and come back when stopped. Raises what makes acting impossible."""
+        """Wait for leadership, act, and return when stopped. Raises the error that ends it."""
         self._has_begun = True
         try:
             self._run()
         except LeadershipLost:
-            # Who was asked to stop has given it up.
+            # A controller that stops has released its Lease itself.
             if not self._is_stopping:
                 self._lose()
         finally:
@@ -164,7 +164,7 @@ class Controller:
         if self._error is not None:
             raise self._error
         if self._drained is not None:
-            self._drained.tell_end()
+            self._drained.log_end()
 
     def _run(self) -> None:
         settings = self.settings
@@ -175,12 +175,12 @@ class Controller:
             wait_for_composer(self._outer, self._clock, settings.home, name, *stopped)
 
         if settings.refuses_neighbours and settings.runs_actionsets:
-            self._patiently(self._refuse_neighbours)
+            self._retry(self._refuse_neighbours)
         if settings.composes and settings.runs_actionsets:
             wait_for_lease(COMPOSING_LEASE_NAME)
         if not self._leadership.acquire(stands_by=settings.stands_by):
             return
-        _LOG.info("Leads as %s", settings.identity)
+        _LOG.info("Leader as %s", settings.identity)
         self._leadership.keep(self._lose)
         if settings.composes and not settings.runs_actionsets:
             wait_for_lease(LEASE_NAME)
@@ -188,20 +188,20 @@ class Controller:
         if self._is_stopping:
             return
         if settings.is_paused:
-            _LOG.warning("Is paused: nothing new begins until it is started without --paused")
-        parts = self._parts = self._made_parts()
+            _LOG.warning("Paused: no new run starts until it is restarted without --paused")
+        parts = self._parts = self._new_parts()
         parts.start()
         if parts.actionsets is not None:
             _warn_of_missing_namespaces(self._outer, settings.namespaces)
-        self._wait_for_the_end()
+        self._wait_until_stopping()
         if self._error is None:
             if parts.actionsets is not None:
                 self._drained = Drain(self._clock, self._why_stopping, settings.drain_seconds)
                 reconciler = parts.actionsets.reconciler
-                self._drained.carry_out(reconciler, self._changed, self._still_leads)
+                self._drained.carry_out(reconciler, self._changed, self._is_still_leader)
             parts.events.close(_FLUSH_SECONDS)
 
-    def _made_parts(self) -> _Parts:
+    def _new_parts(self) -> _Parts:
         settings, clock, metrics = self.settings, self._clock, self.metrics
         timers = TimerService(clock)
         events = EventPoster(
@@ -216,15 +216,15 @@ class Controller:
             metrics=metrics,
             check_leadership=self._leadership.check,
         )
-        actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
+        actionsets = self._new_actionsets(tools) if settings.runs_actionsets else None
         added = [make(tools) for make in self._part_makers]
         own: tuple[Part, ...] = ()
         if actionsets is not None:
-            # Who makes ActionSets at their times is who runs them.
+            # Schedules create ActionSets where ActionSets are run.
             own = (actionsets, Schedules(tools, settings.namespaces, settings.partition))
         return _Parts(timers, events, actionsets, (*own, *added))
 
-    def _made_actionsets(self, tools: PartTools) -> ActionSets:
+    def _new_actionsets(self, tools: PartTools) -> ActionSets:
         settings = self.settings
         notices = None
         if settings.receivers is not None:
@@ -249,40 +249,40 @@ class Controller:
     def _refuse_neighbours(self) -> None:
         self._sees_neighbours = refuse_neighbours(self._outer, self.settings.namespaces or ("",))
 
-    def _wait_for_the_end(self) -> None:
+    def _wait_until_stopping(self) -> None:
         while not self._is_stopping:
             self._wait_until(self._clock.monotonic() + self.settings.neighbours_every_seconds)
             if not self._is_stopping:
-                # Who is not answered now is answered the next time.
+                # After a transient error the next check follows at its usual time.
                 with suppress(TransientError):
                     self._refuse_neighbours()
 
-    def _wait_until(self, look_at: float) -> None:
-        """Wait for the end, or until it is time to look for neighbours, if any can be seen."""
+    def _wait_until(self, check_at: float) -> None:
+        """Wait until the controller stops, or until the next check for neighbours, if it may."""
         clock = self._clock
         with self._changed:
-            while not self._is_stopping and self._still_leads():
-                left = look_at - clock.monotonic() if self._sees_neighbours else inf
+            while not self._is_stopping and self._is_still_leader():
+                left = check_at - clock.monotonic() if self._sees_neighbours else inf
                 if left <= 0:
                     return
                 clock.wait(self._changed, min(left, self._leadership.seconds_left))
 
-    def _still_leads(self) -> bool:
-        """Say whether there is any sense in going on; if not, that is the end.
+    def _is_still_leader(self) -> bool:
+        """Return whether this process is still the leader, and stop the controller if not.
 
-        The thread that renews the Lease may itself wait for an answer that never comes.
+        The thread that renews the Lease may itself hang in a request.
         """
         if not self._leadership.is_leader:
             self._lose()
         return self._error is None
 
-    def _patiently(self, act: Callable[[], None]) -> None:
-        """Do something that must be done first, as often as it takes."""
+    def _retry(self, act: Callable[[], None]) -> None:
+        """Call `act` until it raises no transient error, or the controller stops."""
         while not self._is_stopping:
             try:
                 act()
             except TransientError as error:
-                _LOG.warning("Cannot begin yet: %s", error.message)
+                _LOG.warning("Cannot start yet: %s", error.message)
                 with self._changed:
                     self._clock.wait(self._changed, 1.0)
             else:
@@ -293,11 +293,11 @@ class Controller:
             if self._error is not None or self._has_ended.is_set():
                 return
             why = self._leadership.why_lost
-            # Logged first: once it has failed, the process may be gone before anything is logged.
+            # Logged first, because the process may exit as soon as it has failed.
             _LOG.error(
-                "Leadership is lost: %s. This process acts no more and ends; start it anew, as a "
-                "Deployment does with its pod, and it stands by or leads again. Whoever leads "
-                "goes on with what is under way",
+                "Leadership is lost: %s. This process ends. Restart it, as a Deployment does with "
+                "its pod, and it becomes a standby or the leader again. The new leader resumes "
+                "the active runs",
                 why,
             )
             self._fail(LeadershipLost(why))
@@ -309,7 +309,7 @@ class Controller:
             self._changed.notify_all()
 
     def request_stop(self, why: str = "") -> None:
-        """Begin nothing new from here on, and have `run` come back soon."""
+        """Start nothing new, and let `run` return soon."""
         with self._changed:
             self._why_stopping = self._why_stopping or why
             was_stopping, self._is_stopping = self._is_stopping, True
@@ -319,27 +319,27 @@ class Controller:
             if parts.actionsets is not None:
                 parts.actionsets.reconciler.drain()
             else:
-                _LOG.info("Stops%s: begins nothing new", f" on {why}" if why else "")
+                _LOG.info("Stopping%s: starting nothing new", f" on {why}" if why else "")
             return
         if not was_stopping:
-            _LOG.info("Stops%s; it did not lead", f" on {why}" if why else "")
-        # Nobody waits for a leadership that is not wanted any more.
+            _LOG.info("Stopping%s; it was not the leader", f" on {why}" if why else "")
+        # Ends the wait for leadership.
         self._leadership.close()
 
     def stop(self) -> None:
-        """Stop in good order, and come back when that is done."""
+        """Stop gracefully, and return when it has stopped."""
         self.request_stop()
         self._has_ended.wait()
 
     def kill(self) -> None:
-        """Stop acting at once and leave everything as it is, the Lease too, as a crash would."""
+        """Stop acting at once, without releasing anything, like a crash."""
         with self._changed:
             self._leadership.abandon()
             self._error = self._error or LeadershipLost()
             self._fail(self._error)
         self._has_ended.wait()
 
-    # What others may know
+    # State
 
     @property
     def is_leader(self) -> bool:
@@ -356,21 +356,21 @@ class Controller:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that was there has been looked at, and nothing is under way."""
+        """Whether all existing objects were reconciled, and nothing is in progress."""
         parts = self._parts
         return parts is not None and all(part.is_settled for part in parts.all)
 
     @property
     def active_runs(self) -> int:
-        """Say how many ActionSets are under way here."""
+        """The number of ActionSets that this process is running."""
         actionsets = self._parts.actionsets if self._parts is not None else None
         return actionsets.reconciler.active_runs if actionsets is not None else 0
 
     def checks(self) -> Mapping[str, Callable[[], str]]:
-        """Say what has to be fine for this process to be ready, for an endpoint of health.
+        """Return the readiness checks of this process; a check returns its problem or "".
 
-        One that stands by is ready too: it is there to take over. One that acts is ready once
-        it has seen all there is, and could begin at once with what comes.
+        A standby is ready, because it can take over. A leader is ready once it has read all
+        objects.
         """
         return {"controller": self._why_not_ready}
 
@@ -379,17 +379,17 @@ class Controller:
             return self._error.message if self._error is not None else "has stopped"
         parts = self._parts
         if parts is None:
-            is_there = self._leadership.stands_by
-            return self._leadership.why_never or ("" if is_there else "has not begun yet")
+            is_standby = self._leadership.is_standby
+            return self._leadership.why_never or ("" if is_standby else "has not started yet")
         return next(filter(None, (part.trouble for part in parts.all)), "")
 
 
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:
-    """Say which namespaces there are none of yet: a slip in a name looks like peace."""
+    """Log a warning for each watched namespace that does not exist, such as a misspelt one."""
     for name in namespaces:
-        # A controller that may not ask acts all the same.
+        # The permission to read Namespaces is optional.
         with suppress(KanisterError):
             if find(cluster, NAMESPACES, name) is None:
                 _LOG.warning(
-                    "There is no namespace %s: nothing runs there until somebody creates it", name
+                    "Namespace %s does not exist: no ActionSets run there until it is created", name
                 )

@@ -1,4 +1,4 @@
-"""Overview of runs for a page: every ActionSet of the cluster, whichever replica runs it."""
+"""Overview of all runs for the web page and `top`, including those of other replicas."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _FIRST_LOOK_SECONDS: Final = 5.0
 
 
 class ClusterOverview:
-    """View of all ActionSets by a watch of its own, so that a replica on standby has it, too.
+    """View of all ActionSets through a watch of its own, so that a standby replica has it too.
 
-    It does so from the first look on: a controller that nobody looks at reads no run twice.
-    Lines of a run of this process come from its memory, those of others from the logs of
-    the controllers' pods.
+    The watch starts with the first request, so that an unused page costs nothing. Log lines of
+    a run come from the memory of this process, or from the logs of the controllers' pods.
     """
 
     def __init__(
@@ -69,13 +68,13 @@ class ClusterOverview:
         self._store.close()
 
     def wait_until_synced(self) -> None:
-        """Come back once all runs have been seen; raise what keeps them from being seen."""
-        self._follow(None)
+        """Wait until all runs were read. Raises `UsageError` if they cannot be read."""
+        self._start_watch(None)
         if not self._store.has_synced:
             raise UsageError(self._store.trouble, reason="RunsUnseen")
 
-    def _follow(self, seconds: float | None) -> None:
-        """Begin to follow the runs with the first look, which waits for them so long."""
+    def _start_watch(self, seconds: float | None) -> None:
+        """Start the watch with the first call, which waits this long for the list."""
         with self._lock:
             is_first, self.is_followed = not self.is_followed, True
         if not is_first:
@@ -101,16 +100,16 @@ class ClusterOverview:
         return self._listeners.add(call)
 
     def runs(self) -> Runs:
-        self._follow(_FIRST_LOOK_SECONDS)
+        self._start_watch(_FIRST_LOOK_SECONDS)
         with self._lock:
             version = self._version
             if self._sorted.version != version:
                 rows = [row for _, row in self._store.items()]
                 rows.sort(key=lambda row: (row.created, row.name), reverse=True)
                 self._sorted = Runs(version, rows)
-            found = self._sorted
+            listed = self._sorted
         trouble = "" if self._store.has_synced else "The runs of the cluster are being read"
-        return found._replace(trouble=self._store.trouble or trouble)
+        return listed._replace(trouble=self._store.trouble or trouble)
 
     def read(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         return find(self._cluster, ACTION_SETS, name, namespace)
@@ -122,13 +121,13 @@ class ClusterOverview:
         return self._lines_of_pods(namespace, name)[after:]
 
     def is_elsewhere(self, namespace: str, name: str) -> bool:
-        self._follow(_FIRST_LOOK_SECONDS)
+        self._start_watch(_FIRST_LOOK_SECONDS)
         key = ObjectKey(namespace, name)
         row = self._store.get(key)
         return row is not None and row.ended is None and not self._lines.has(key)
 
     def _lines_of_pods(self, namespace: str, name: str) -> Sequence[Mapping[str, Any]]:
-        """Read the logs of all replicas, one at a time and at most every so often."""
+        """Read the logs of all replicas, or return the lines that were read a moment ago."""
         key = ObjectKey(namespace, name)
         with self._reading:
             now = self._clock.monotonic()
@@ -150,20 +149,20 @@ class ClusterOverview:
         except Forbidden:
             raise
         except UsageError:
-            # No pods of a controller: what ran elsewhere printed elsewhere.
+            # There are no pods of a controller, so the run was not on this cluster.
             return ()
 
     def schedules(self, namespace: str) -> Sequence[Mapping[str, Any]]:
-        # Who watches some namespaces may see these alone.
-        where = (namespace,) if namespace else self._namespaces
+        # The permissions cover only the watched namespaces.
+        namespaces = (namespace,) if namespace else self._namespaces
         try:
             return [
                 item
-                for namespace in where
-                for item in self._cluster.list(SCHEDULES, namespace=namespace)
+                for watched in namespaces
+                for item in self._cluster.list(SCHEDULES, namespace=watched)
             ]
         except NotFound:
-            # Nobody has installed the definition.
+            # The definition is not installed.
             return ()
 
     def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:

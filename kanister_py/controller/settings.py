@@ -1,4 +1,4 @@
-"""Settings of a controller: what it watches, and how much it does at once."""
+"""Settings of a controller: watched namespaces, limits and times."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from kanister_py.ports.notice_receivers import NoticeReceivers
 
 
 class ControllerSettings(NamedTuple):
-    """What a controller watches, and how much it does at once.
+    """Settings of a controller.
 
-    Without `namespaces` it watches all. `home` is where its Lease is. Without
-    `workers_per_namespace` one of several namespaces gets three quarters of the workers at
-    the most. `keep_newest` bounds how many ActionSets that ended are kept for each
-    Blueprint; None for all.
+    Without `namespaces` it watches all. `home` is the namespace of its Lease. Without
+    `workers_per_namespace`, one of several namespaces gets at most three quarters of the workers.
+    `keep_newest` is the number of ended ActionSets kept for each Blueprint; None keeps all.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -27,31 +26,31 @@ class ControllerSettings(NamedTuple):
     """Act on objects whose label `kanister-py.io/partition` has this value; empty for no label."""
     allows_other_namespaces: bool = False
     confinement: Confinement = Confinement("")
-    """Restrictions on ActionSets outside of `home`; each gets its own namespace in it."""
+    """Restrictions on ActionSets outside of `home`."""
     impersonates: bool = False
     """Whether runs act as the ServiceAccount that their ActionSet or namespace names."""
     stands_by: bool = False
-    """Whether to wait while another replica acts; without it, one that acts is refused."""
+    """Whether to wait while another replica is the leader; without it, the start fails then."""
     workers: int = 32
     workers_per_namespace: int = 0
     passes: int = 4
     keep_newest: int | None = None
     limits: tuple[Limit, ...] = ()
     runs_actionsets: bool = True
-    """Without them, what `parts` make is all that it does, under a Lease of its own."""
+    """Without ActionSets, only `parts` are run, under a separate Lease."""
     composes: bool = False
-    """Whether one of `parts` composes, which one process of a cluster does at a time."""
+    """Whether one of `parts` composes, which only one process of a cluster may do at a time."""
     is_paused: bool = False
-    """Whether nothing new begins: runs that are under way go on, composing rests."""
+    """Whether new runs are held back. Active runs continue, and nothing is composed."""
     drain_seconds: float = 20.0
     checks_access: bool = False
-    """Whether the cluster is asked for the rights of all phases before the first one acts."""
+    """Whether the permissions of all phases are checked before the first phase runs."""
     terms: LeaseTerms = LeaseTerms()
     refuses_neighbours: bool = True
     neighbours_every_seconds: float = 300.0
-    """How often is looked whether another project's controller has come meanwhile."""
+    """Interval of the check for another project's controller."""
     receivers: NoticeReceivers | None = None
-    """Where notices of failures may go; without it nobody gets any."""
+    """Receivers that may get notices of failures; without it no notices are sent."""
 
     @property
     def scope(self) -> Scope:

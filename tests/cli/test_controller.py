@@ -200,7 +200,7 @@ def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFix
     when_it_leads(cluster, stop)
     with caplog.at_level(logging.INFO, "kanister_py"):
         assert stopped(led(cluster, "one")) == 0
-    assert "Stops on SIGTERM" in caplog.text
+    assert "Stopping on SIGTERM" in caplog.text
 
 
 def test_a_controller_that_is_stopped_before_it_is_ready_ends_well_too(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_controller_that_is_stopped_before_it_is_ready_ends_well_too(tmp_path:
         [*words, str(kubeconfig)], stderr=subprocess.PIPE, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "Stops on SIGTERM" in done.stderr
+    assert "Stopping on SIGTERM" in done.stderr
 
 
 def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
@@ -264,7 +264,7 @@ def test_health_and_metrics_are_served_apart() -> None:
     controller = Controller(MemoryCluster(clock=SystemClock()), source, clock=FakeClock())
     apps = apps_of(controller, functions)
     assert ask(apps.health, "/healthz").status == 200
-    assert ask(apps.health, "/readyz").json()["checks"] == {"controller": "has not begun yet"}
+    assert ask(apps.health, "/readyz").json()["checks"] == {"controller": "has not started yet"}
     assert "kanister_action_set_resolutions_total" in ask(apps.health, "/metrics").text
     assert ask(apps.health, "/v1/functions").status == 404
     assert ask(apps.functions, "/v1/functions").status == 200

@@ -737,7 +737,7 @@ def test_a_namespace_that_is_not_there_is_told_once_and_served_when_it_comes(
 ) -> None:
     with caplog.at_level(logging.WARNING, "kanister_py"):
         world.controller(namespaces=("default", "shop"))
-        until_logged(caplog, "There is no namespace shop")
+        until_logged(caplog, "Namespace shop does not exist")
     assert "namespace default" not in caplog.text
     world.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
@@ -813,7 +813,7 @@ def test_who_may_not_look_for_a_namespace_acts_there_all_the_same(
         world.until_state("complete")
         assert blind.asked.wait(PATIENCE_SECONDS)
         controller.stop()
-    assert "There is no namespace" not in caplog.text
+    assert "does not exist" not in caplog.text
 
 
 # Its end
@@ -853,8 +853,8 @@ def test_a_controller_whose_lease_somebody_else_has_taken_ends_and_says_who(
     who = f"second holds the lease default/{LEASE_NAME} now"
     assert who in record.getMessage()
     assert who in error.message
-    assert "ends; start it anew" in record.getMessage()
-    assert "Has stopped" not in caplog.text
+    assert "This process ends. Restart it" in record.getMessage()
+    assert "Stopped after" not in caplog.text
 
 
 class Silent:
@@ -919,16 +919,16 @@ def test_a_stop_is_told_with_what_it_waits_for_and_when_it_is_done(
         world.until_state("running", "b")
         until_logged(caplog, "ActionSet default/b starts phase")
         controller.request_stop("SIGTERM")
-        message = until_logged(caplog, "Stops on SIGTERM")["message"]
+        message = until_logged(caplog, "Stopping on SIGTERM")["message"]
         Touchy.gate.set()
         controller.stop()
-        until_logged(caplog, "Has stopped after")
+        until_logged(caplog, "Stopped after")
     assert message == (
-        "Stops on SIGTERM: begins nothing new; 1 phase that nobody could take up may go on for "
-        "20 s at most, 1 phase more is left to the next controller"
+        "Stopping on SIGTERM: starting nothing new; waiting up to 20 s for 1 phase that cannot be "
+        "resumed, leaving 1 phase more to the next controller"
     )
-    assert "nothing was cut off" in caplog.text
-    assert caplog.text.count("Stops on SIGTERM") == 1
+    assert "no phase was interrupted" in caplog.text
+    assert caplog.text.count("Stopping on SIGTERM") == 1
 
 
 def test_a_stop_with_nothing_at_work_says_so(
@@ -939,8 +939,8 @@ def test_a_stop_with_nothing_at_work_says_so(
         controller = world.controller()
         world.until_state("complete")
         controller.stop()
-        until_logged(caplog, "Stops: begins nothing new; no phase is at work")
-        until_logged(caplog, "Has stopped after")
+        until_logged(caplog, "Stopping: starting nothing new; no phase is running")
+        until_logged(caplog, "Stopped after")
 
 
 def test_a_stop_that_has_to_cut_something_off_says_how_much(
@@ -952,9 +952,9 @@ def test_a_stop_that_has_to_cut_something_off_says_how_much(
         assert Touchy.began.wait(PATIENCE_SECONDS)
         controller.stop()
         # Another test's controller may say that it has stopped, too: that one cut nothing off.
-        line = until_logged(caplog, "in the midst of 1 phase that nobody can take up")
+        line = until_logged(caplog, "interrupting 1 phase that cannot be resumed")
     assert line["level"] == "warning"
-    assert line["message"].startswith("Has stopped after")
+    assert line["message"].startswith("Stopped after")
 
 
 def test_one_that_never_led_says_so_when_it_is_stopped(
@@ -965,11 +965,11 @@ def test_one_that_never_led_says_so_when_it_is_stopped(
     world.until_state("complete")
     with caplog.at_level(logging.INFO, "kanister_py"):
         second = world.controller(identity="second", stands_by=True)
-        until_logged(caplog, "Stands by as second, first leads")
+        until_logged(caplog, "Standby second: first is the leader")
         second.request_stop("SIGTERM")
         second.stop()
-    assert "Stops on SIGTERM; it did not lead" in caplog.text
-    assert "Has stopped" not in caplog.text
+    assert "Stopping on SIGTERM; it was not the leader" in caplog.text
+    assert "Stopped after" not in caplog.text
 
 
 # What is told

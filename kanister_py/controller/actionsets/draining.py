@@ -1,4 +1,4 @@
-"""Draining: phases that nobody could take up may end for some time when a controller stops."""
+"""Draining: a controller that stops waits for phases that another controller cannot resume."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kanister_py.controller.actionsets.reconcile import ActionSetReconciler
 from kanister_py.ports.clock import Clock
 
 _LOG: Final = logging.getLogger("kanister_py.controller.controller")
-_LOOK_SECONDS: Final = 0.05
+_CHECK_SECONDS: Final = 0.05
 
 
 class Drain:
-    """The last work of a controller that was asked to stop, and what its log says of that."""
+    """Wait of a stopping controller for its phases, and its log messages."""
 
     def __init__(self, clock: Clock, why: str, most_seconds: float) -> None:
         self._clock = clock
@@ -29,49 +29,52 @@ class Drain:
         return self._clock.monotonic() - self._began
 
     def carry_out(
-        self, reconciler: ActionSetReconciler, changed: Condition, still_leads: Callable[[], bool]
+        self,
+        reconciler: ActionSetReconciler,
+        changed: Condition,
+        is_still_leader: Callable[[], bool],
     ) -> None:
-        """Begin nothing new, and wait for what nobody could take up, but not for ever."""
-        self._tell_begin(reconciler.at_work.phases, reconciler.at_work.untouchable)
-        all_know = reconciler.drain()
-        while self._seconds < self._most_seconds and still_leads():
-            # Counted after that: what knows of it starts no phase any more.
+        """Start nothing new, and wait for the phases that cannot be resumed, until the timeout."""
+        self._log_start(reconciler.at_work.phases, reconciler.at_work.untouchable)
+        are_all_draining = reconciler.drain()
+        while self._seconds < self._most_seconds and is_still_leader():
+            # Counted after the call to `drain`: a run that is draining starts no further phase.
             is_at_work = reconciler.at_work.untouchable or reconciler.has_unreported_ends
-            if all_know and not is_at_work:
+            if are_all_draining and not is_at_work:
                 break
             with changed:
-                self._clock.wait(changed, _LOOK_SECONDS)
-            all_know = reconciler.drain()
+                self._clock.wait(changed, _CHECK_SECONDS)
+            are_all_draining = reconciler.drain()
         self._cut_off = reconciler.at_work.untouchable
 
-    def _tell_begin(self, phases: int, untouchable: int) -> None:
+    def _log_start(self, phases: int, untouchable: int) -> None:
         why = f" on {self._why}" if self._why else ""
         if untouchable:
             left = phases - untouchable
             _LOG.info(
-                "Stops%s: begins nothing new; %s that nobody could take up may go on for %g s at "
-                "most, %s left to the next controller",
+                "Stopping%s: starting nothing new; waiting up to %g s for %s that cannot be "
+                "resumed, leaving %s to the next controller",
                 why,
-                _phases(untouchable),
                 self._most_seconds,
-                f"{_phases(left)} more {'is' if left == 1 else 'are'}" if left else "nothing is",
+                _phases(untouchable),
+                f"{_phases(left)} more" if left else "nothing",
             )
         elif phases:
-            message = "Stops%s: begins nothing new; %s at work left to the next controller"
+            message = "Stopping%s: starting nothing new; leaving %s to the next controller"
             _LOG.info(message, why, _phases(phases))
         else:
-            _LOG.info("Stops%s: begins nothing new; no phase is at work", why)
+            _LOG.info("Stopping%s: starting nothing new; no phase is running", why)
 
-    def tell_end(self) -> None:
+    def log_end(self) -> None:
         if self._cut_off:
             _LOG.warning(
-                "Has stopped after %.1f s, in the midst of %s that nobody can take up: what is cut "
-                "off fails as Interrupted, unless its retry says otherwise",
+                "Stopped after %.1f s, interrupting %s that cannot be resumed: interrupted phases "
+                "fail with reason Interrupted, unless they are retried on it",
                 self._seconds,
                 _phases(self._cut_off),
             )
         else:
-            _LOG.info("Has stopped after %.1f s, nothing was cut off", self._seconds)
+            _LOG.info("Stopped after %.1f s, no phase was interrupted", self._seconds)
 
 
 def _phases(count: int) -> str:

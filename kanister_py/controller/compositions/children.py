@@ -15,7 +15,7 @@ from typing import Any, Final
 from kanister_py.controller.compositions.one_pass import Pass, digest
 from kanister_py.controller.machine.events import NORMAL, WARNING
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.writing import delete_as_seen, says
+from kanister_py.controller.machine.writing import delete_as_seen, has_fields
 from kanister_py.core.compositions.desired import Composed, ComposedResource
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import (
@@ -101,7 +101,7 @@ class Children:
             intent = digest(each.object)
             is_adopted = each.name in run.adopted or (live is not None and _is_adopted(live))
             wanted = _adopted(each.object, run.metadata["uid"]) if is_adopted else each.object
-            if live is not None and before.get(each.name) == intent and says(live, wanted):
+            if live is not None and before.get(each.name) == intent and has_fields(live, wanted):
                 run.applied[each.name] = intent
                 continue
             why = refused.get(each.name, "")

@@ -10,11 +10,11 @@ from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
+    add_finalizer,
+    apply_if_changed,
     delete_as_seen,
-    ensure,
-    hold,
     judgement,
-    let_go,
+    remove_finalizers,
     write_status,
 )
 from kanister_py.core.compositions.claims import (
@@ -57,7 +57,7 @@ class ClaimReconciler:
             self._tell(subject_of(claim), WARNING, "BindCompositeResource", message)
             self._write_status(claim, None, message)
             return
-        claim = hold(self._cluster, claim, FINALIZER)
+        claim = add_finalizer(self._cluster, claim, FINALIZER)
         composite = self._make(claim, composite)
         claim = self._take_over(claim, composite)
         why = self._hand_on_secret(claim, composite)
@@ -132,7 +132,7 @@ class ClaimReconciler:
             "data": found.get("data") or {},
         }
         try:
-            ensure(self._cluster, SECRETS, wanted)
+            apply_if_changed(self._cluster, SECRETS, wanted)
         except Invalid as error:
             return f"Cannot write connection details to Secret {target['name']}: {error.message}"
         return ""
@@ -151,7 +151,7 @@ class ClaimReconciler:
             if is_foreground:
                 # Its end is seen by the watch on composite resources.
                 return
-        let_go(self._cluster, claim, FINALIZER)
+        remove_finalizers(self._cluster, claim, FINALIZER)
 
     def _write_status(self, claim: KubeObject, composite: KubeObject | None, failure: str) -> None:
         conditions = [judgement("Synced", failure, "ReconcileSuccess", RECONCILE_ERROR)]

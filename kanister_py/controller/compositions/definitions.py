@@ -9,11 +9,11 @@ from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import NORMAL, WARNING, PostEvent, subject_of
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
+    add_finalizer,
     condition,
     delete_as_seen,
-    hold,
-    let_go,
-    says,
+    has_fields,
+    remove_finalizers,
     write_status,
 )
 from kanister_py.core.compositions.composite_crds import claim_crd_of, crd_of
@@ -60,7 +60,7 @@ def reconcile_definition(
         message = "; ".join(f"{path}: {problem}" for path, problem in problems)
         return refuse("RenderCRD", "InvalidDefinition", message)
     # Nobody else lets the resources of its kinds end.
-    definition = hold(cluster, definition, FINALIZER)
+    definition = add_finalizer(cluster, definition, FINALIZER)
     claim = claim_crd_of(model)
     made = [crd_of(model), *((claim,) if claim is not None else ())]
     for crd in made:
@@ -114,7 +114,7 @@ def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
         return DefinitionOutcome(_kind_of(model, claim), _LOOK_AGAIN_SECONDS)
     if _take_away(cluster, crd_of(model)["metadata"]["name"], definition):
         return DefinitionOutcome(_kind_of(model, None), _LOOK_AGAIN_SECONDS)
-    let_go(cluster, definition, *_FINALIZERS)
+    remove_finalizers(cluster, definition, *_FINALIZERS)
     return DefinitionOutcome()
 
 
@@ -148,7 +148,7 @@ def _apply(cluster: Cluster, crd: dict[str, Any], definition: KubeObject) -> str
         owner = controller_of(live)
         if owner is not None and owner.get("uid") != definition["metadata"]["uid"]:
             return f"{name} is controlled by {owner.get('kind')} {owner.get('name')}"
-        if says(live, crd):
+        if has_fields(live, crd):
             return ""
     cluster.apply(crd, field_manager=FIELD_MANAGER, force=True)
     return ""

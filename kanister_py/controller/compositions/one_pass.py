@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.events import Subject, subject_of
-from kanister_py.controller.machine.writing import says
+from kanister_py.controller.machine.writing import has_fields
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.definitions import MACHINERY_KEY
 from kanister_py.core.compositions.messages import Data
@@ -126,7 +126,7 @@ class Pass:
         wanted["conditions"] = self.conditions.as_list()
         if machinery:
             wanted[MACHINERY_KEY] = machinery
-        is_written = says(_without_times(status_of(self.xr)), _without_times(wanted))
+        is_written = has_fields(_without_times(status_of(self.xr)), _without_times(wanted))
         return None if is_written else wanted
 
 

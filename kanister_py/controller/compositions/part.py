@@ -90,7 +90,7 @@ class Compositions:
         )
         self.seen = ObjectCache(cluster, clock, self._dispatch, part.metrics.count_api_error)
         breakers: Breakers[Task] = Breakers(clock, part.timers, self.queue.add)
-        part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
+        part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_count))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
         self.index = CompositionIndex(cluster, self.seen, part.post_event)
         self._registry = FunctionRevisionRegistry(self.seen, guarded, settings)

@@ -12,7 +12,12 @@ from typing import Any, Final
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.writing import condition, delete_as_seen, ensure, write_status
+from kanister_py.controller.machine.writing import (
+    apply_if_changed,
+    condition,
+    delete_as_seen,
+    write_status,
+)
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import KanisterError, NotFound
@@ -113,8 +118,10 @@ class FunctionRuntime:
     def _run(self, revision: KubeObject) -> float:
         name, namespace = revision["metadata"]["name"], self._settings.namespace
         config = self._config_of(revision)
-        ensure(self._cluster, SERVICES, service_of(revision, namespace, config))
-        ensure(self._cluster, SERVICE_ACCOUNTS, service_account_of(revision, namespace, config))
+        apply_if_changed(self._cluster, SERVICES, service_of(revision, namespace, config))
+        apply_if_changed(
+            self._cluster, SERVICE_ACCOUNTS, service_account_of(revision, namespace, config)
+        )
         authority = self._keeper.keep_authority(namespace, self._settings.authority)
         owners = service_account_of(revision, namespace, config)["metadata"]["ownerReferences"]
         pair = self._keeper.keep_certificate(
@@ -127,7 +134,7 @@ class FunctionRuntime:
         facts = self._tools.certificates.read(pair.certificate)
         fingerprint = facts.fingerprint if facts is not None else ""
         wanted = deployment_of(revision, namespace, config, certificate=fingerprint)
-        deployment = ensure(self._cluster, DEPLOYMENTS, wanted)
+        deployment = apply_if_changed(self._cluster, DEPLOYMENTS, wanted)
         why = unhealthy_reason(deployment, len(self._ready_addresses(name)))
         self._say(revision, service_endpoint(name, namespace), why)
         # The watches tell when it is up; should one be cut, nobody waits for long.

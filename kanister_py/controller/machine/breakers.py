@@ -18,29 +18,29 @@ _LOG: Final = logging.getLogger(__name__)
 
 _FAILURES: Final = 3
 _NEW_SECONDS: Final = 4.0
-"""A revision that never answered is left alone after one call that failed after this long."""
+"""A revision that never answered is paused after one call that failed after this long."""
 _LEAST_SECONDS: Final = 1.0
-"""For how long a function must have failed: one that is being replaced is back in less."""
+"""How long a function must have failed before it is paused. Replacing its pod takes less."""
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 4.0
 _TRIAL_SECONDS: Final = 4.0
-"""What a call that tries a function has at least: one that hangs must not keep others away."""
+"""Shortest timeout of a trial call. It is short, so that a hanging call blocks no further trial."""
 _LONGEST_TRIAL_SECONDS: Final = 64.0
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class FunctionPaused(FunctionCallError, TransientError, reason="FunctionPaused"):
-    """A function has not answered several times, and is left alone for a moment."""
+    """A function has not answered several times, and is not called for a moment."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Circuit(Generic[Key]):
-    """What is known of one revision of a function."""
+    """Failures of one revision of a function, and the keys that wait for it."""
 
     failures: int = 0
     since: float = 0.0
-    """When the first of the failures in a row was."""
+    """The time of the first of the consecutive failures."""
     why: str = ""
     is_open: bool = False
     pause_seconds: float = _FIRST_PAUSE_SECONDS
@@ -52,30 +52,30 @@ class _Circuit(Generic[Key]):
 
 
 class Breakers(Generic[Key]):
-    """Revisions of functions that do not answer, and the composite resources that wait for them.
+    """Circuit breakers of function revisions, and the composite resources that wait for them.
 
-    What waits is looked at again as soon as the function answers; until then one of them is
-    looked at every few seconds, whose call is the one that tries it.
+    All waiting keys are queued again as soon as the function answers. Until then one of them
+    is queued every few seconds, and its call is the trial call.
     """
 
-    def __init__(self, clock: Clock, timers: TimerService, look_at: Callable[[Key], None]) -> None:
+    def __init__(self, clock: Clock, timers: TimerService, requeue: Callable[[Key], None]) -> None:
         self._clock = clock
         self._timers = timers
-        self._look_at = look_at
+        self._requeue = requeue
         self._lock = Lock()
         self._circuits: dict[str, _Circuit[Key]] = {}
         self._slowest: dict[str, float] = {}
-        """How long revisions took at most for an answer."""
+        """The longest time that each revision took for an answer."""
         self._proven: set[str] = set()
-        """Functions of which the revision that was called last has answered before."""
+        """Functions whose most recently called revision has answered before."""
 
     @property
-    def open_ones(self) -> int:
+    def open_count(self) -> int:
         with self._lock:
             return sum(circuit.is_open for circuit in self._circuits.values())
 
     def why_paused(self, revision: str) -> str:
-        """Say why a revision may not be called now; empty if it may, be it to try it."""
+        """Return why a revision may not be called now; empty if it may, also as a trial."""
         with self._lock:
             circuit = self._circuits.get(revision)
             if circuit is None or not circuit.is_open:
@@ -86,10 +86,10 @@ class Breakers(Generic[Key]):
             return circuit.why
 
     def trial_seconds(self, revision: str) -> float:
-        """Say how long a call may take that tries a revision; zero if it is no such call.
+        """Return the timeout of a trial call of a revision; zero if the next call is no trial.
 
-        Twice as long as it ever took. Where that is not known, each try has twice the time
-        of the one before, and after the longest it begins anew.
+        It is twice the longest time that the revision took for an answer. If it never answered,
+        the timeout doubles with each trial, and starts over after the longest.
         """
         with self._lock:
             circuit = self._circuits.get(revision)
@@ -137,11 +137,11 @@ class Breakers(Generic[Key]):
             self._set_timer(revision, circuit)
 
     def note_answer(self, revision: str, seconds: float = 0.0) -> None:
-        """Note that a revision answers; who waits for it is looked at again."""
+        """Close the circuit of a revision that answers, and queue the keys that wait for it."""
         with self._lock:
             if seconds > self._slowest.get(revision, -1.0):
                 self._slowest[revision] = seconds
-            # Most calls go well, and find nothing here.
+            # Most calls succeed, and there is no circuit.
             circuit = self._circuits.pop(revision, None) if self._circuits else None
             if circuit is None:
                 return
@@ -150,7 +150,7 @@ class Breakers(Generic[Key]):
         if circuit.is_open:
             _LOG.info("%s answers again", revision)
         for key in circuit.waiting:
-            self._look_at(key)
+            self._requeue(key)
 
     def forget(self, function: str, revision: str) -> None:
         """Forget the answers of a revision whose pods were replaced, and those of its function."""
@@ -160,7 +160,7 @@ class Breakers(Generic[Key]):
             self._proven.discard(function)
 
     def hold(self, revision: str, key: Key) -> bool:
-        """Have a key wait until a revision answers again; False if there is no need to."""
+        """Let a key wait until a revision answers again; False if its circuit is closed."""
         with self._lock:
             circuit = self._circuits.get(revision)
             if circuit is None or not circuit.is_open:
@@ -175,23 +175,23 @@ class Breakers(Generic[Key]):
             circuit.timer = self._timers.call_later(seconds, lambda: self._try(revision))
 
     def _try(self, revision: str) -> None:
-        """Have one of those that wait be looked at: its call tries the function."""
+        """Queue one of the waiting keys, whose call is the trial call."""
         with self._lock:
             circuit = self._circuits.get(revision)
             if circuit is None:
                 return
-            # It has rung: what waits from now on needs another one.
+
             circuit.timer = None
             if not circuit.waiting:
                 return
             key = next(iter(circuit.waiting))
             del circuit.waiting[key]
             circuit.next_try = self._clock.monotonic()
-            # Should it never come to a call, the next one tries.
+            # The key may not lead to a call. Then the next one is queued.
             circuit.timer = self._timers.call_later(
                 _LONGEST_PAUSE_SECONDS, lambda: self._try(revision)
             )
-        self._look_at(key)
+        self._requeue(key)
 
 
 class GuardedRunner(Generic[Key]):
@@ -225,11 +225,11 @@ class GuardedRunner(Generic[Key]):
                 seconds = self._clock.monotonic() - began
                 self._breakers.note_failure(revision, error.why, seconds)
             else:
-                # Whatever it says, it does answer.
+                # An error that is not transient is an answer.
                 self._breakers.note_answer(revision)
             raise
         except BaseException:
-            # That is about us, and says nothing of the function.
+            # A failure of this process is no failure of the function.
             self._breakers.note_answer(revision)
             raise
         self._breakers.note_answer(revision, self._clock.monotonic() - began)

@@ -1,9 +1,9 @@
-"""Certificates in Secrets: authorities and what they sign, made and renewed in time.
+"""Certificates in Secrets: authorities and signed certificates, created and renewed in time.
 
-They live in Secrets, which every replica reads and any of them renews. An authority's
-Secret holds `tls.crt` and `tls.key`, which sign; `next.crt` and `next.key`, which will;
-and `former.crt`, which did and is still trusted. One that another program has put there is
-taken as it is.
+All replicas read the Secrets, and any of them renews them. The Secret of an authority holds
+`tls.crt` and `tls.key`, which sign; `next.crt` and `next.key`, which will sign next; and
+`former.crt`, which is still trusted. An authority that another program has stored is used as
+it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TLS: Final = "kubernetes.io/tls"
 
 
 class Authority(NamedTuple):
-    """What signs, and every certificate that is trusted besides."""
+    """The key pair that signs, and the bundle of all trusted certificates."""
 
     signing: KeyPair
     bundle: str
@@ -45,7 +45,7 @@ class Authority(NamedTuple):
 
 
 class CertificateKeeper:
-    """Keeper of authorities and of what they sign, in the Secrets of a cluster."""
+    """Creates and renews authorities and certificates in the Secrets of a cluster."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class CertificateKeeper:
         self._staging = staging
 
     def keep_authority(self, namespace: str, name: str) -> Authority:
-        """Give the authority of a Secret: made if there is none, and followed to its end."""
+        """Return the authority of a Secret, created or rotated if necessary."""
 
-        def keep() -> Authority:
+        def read_or_renew() -> Authority:
             secret = find(self._cluster, SECRETS, name, namespace)
             data = _texts(secret)
             step = next_authority_step(self._facts(data, name), self._clock.now(), self._staging)
@@ -77,7 +77,7 @@ class CertificateKeeper:
             self._write(secret, namespace, name, changed, {})
             return _authority_of(changed)
 
-        return retry_on_conflict(keep, _RETRIES)
+        return retry_on_conflict(read_or_renew, _RETRIES)
 
     def keep_certificate(
         self,
@@ -89,9 +89,12 @@ class CertificateKeeper:
         is_client: bool = False,
         metadata: Mapping[str, Any] | None = None,
     ) -> KeyPair:
-        """Give the certificate of a Secret: renewed in time, and with everybody it trusts."""
+        """Return the certificate of a Secret, created or renewed if necessary.
 
-        def keep() -> KeyPair:
+        The Secret's `ca.crt` is kept equal to the bundle of the authority.
+        """
+
+        def read_or_renew() -> KeyPair:
             secret = find(self._cluster, SECRETS, name, namespace)
             data = _texts(secret)
             pair = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
@@ -106,7 +109,7 @@ class CertificateKeeper:
             self._write(secret, namespace, name, changed, metadata or {})
             return renewed
 
-        return retry_on_conflict(keep, _RETRIES)
+        return retry_on_conflict(read_or_renew, _RETRIES)
 
     def _renewed(
         self, pair: KeyPair, names: Sequence[str], authority: Authority, *, is_client: bool
@@ -123,7 +126,7 @@ class CertificateKeeper:
     def _facts(self, data: Mapping[str, str], name: str) -> AuthorityFacts:
         current = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
         if current.certificate and not self._fits(current):
-            # Another program put it there: made anew, it would break every client that trusts it.
+            # Another program stored it. Replacing it would break every client that trusts it.
             raise UsageError(
                 f"Secret {name} holds an authority that cannot sign: tls.crt and tls.key do not "
                 "belong together; put the right key there, or delete the Secret to get a new "
@@ -159,7 +162,7 @@ class CertificateKeeper:
         data: Mapping[str, str],
         metadata: Mapping[str, Any],
     ) -> None:
-        """Write a Secret; `Conflict` if another replica was faster."""
+        """Write a Secret. Raises `Conflict` if another replica has written it first."""
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
         try:
             if secret is None:

@@ -14,10 +14,10 @@ _NOTICED_FROM: Final = timedelta(seconds=5)
 
 
 class ClusterClock:
-    """The API server's time, as soon as that is known to be another than the machine's.
+    """Clock that follows the API server's date, if it differs from the machine's.
 
-    What one replica writes of times, another one reads: how much of its timeout an attempt
-    has had, and when the next one is due. What passes is measured by the machine alone.
+    Replicas read the times that others wrote, such as the start of an attempt and the time of
+    the next one. Monotonic time is the machine's.
     """
 
     def __init__(self, machine: Clock) -> None:
@@ -31,12 +31,13 @@ class ClusterClock:
         return self._machine.now() + self._ahead
 
     def note(self, server_time: datetime) -> None:
-        """Hear what time it is at the API server, in whole seconds."""
+        """Adjust the clock to the API server's time, which has whole seconds."""
         ahead = server_time - self._machine.now()
         if abs(ahead - self._ahead) < _NOTICED_FROM:
             return
         self._ahead = ahead if abs(ahead) >= _NOTICED_FROM else timedelta(0)
         _LOG.warning(
-            "The clock of this machine differs from the API server's by %.0f s: that one's counts",
+            "The clock of this machine differs from the API server's by %.0f s; using the API "
+            "server's time",
             ahead.total_seconds(),
         )

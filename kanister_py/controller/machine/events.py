@@ -1,6 +1,6 @@
-"""Events, as `kubectl describe` shows them; the same event once, and counted.
+"""Events, as `kubectl describe` shows them. Repetitions of an event increase its count.
 
-No run waits for its events, and what could not be posted in time is left out and counted.
+Events are posted in the background. Those that cannot be posted in time are dropped and counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_REMEMBERED: Final = 1000
 
 
 class Subject(NamedTuple):
-    """Which object something happened to."""
+    """The object that an event is about."""
 
     api_version: str
     kind: str
@@ -61,11 +61,11 @@ class Subject(NamedTuple):
 
 
 PostEvent = Callable[[Subject, str, str, str], None]
-"""Takes a happening: to whom, its type, its reason and its message."""
+"""Posts an event: its subject, type, reason and message."""
 
 
 def subject_of(obj: KubeObject) -> Subject:
-    """Name an object as events do."""
+    """Return the reference to an object that events carry."""
     metadata = obj["metadata"]
     return Subject(
         obj["apiVersion"],
@@ -77,8 +77,8 @@ def subject_of(obj: KubeObject) -> Subject:
     )
 
 
-class _News(NamedTuple):
-    """What makes two happenings the same."""
+class _Identity(NamedTuple):
+    """Fields that repetitions of an event have in common."""
 
     uid: str
     kind: str
@@ -87,9 +87,9 @@ class _News(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class _Happening:
+class _Pending:
     subject: Subject
-    news: _News
+    identity: _Identity
     first: str
     last: str
     count: int = 1
@@ -97,9 +97,9 @@ class _Happening:
 
 
 class EventPoster:
-    """Poster of events with threads of its own: those of one object in order, others beside them.
+    """Poster of events from threads of its own, in order for each object.
 
-    What waits is bounded, and so is what is remembered of what was posted.
+    The queue and the memory of posted events are bounded.
     """
 
     def __init__(
@@ -118,23 +118,24 @@ class EventPoster:
         self._on_dropped = on_dropped or (lambda: None)
         lock = RLock()
         self._posted, self._due = Condition(lock), Condition(lock)
-        self._waiting: OrderedDict[_News, _Happening] = OrderedDict()
-        self._of: OrderedDict[str, deque[_News]] = OrderedDict()
-        """What waits of each object whose turn it is, by its UID; the rest waits for that."""
-        self._busy: dict[str, deque[_News]] = {}
-        self._known: OrderedDict[_News, _Happening] = OrderedDict()
+        self._waiting: OrderedDict[_Identity, _Pending] = OrderedDict()
+        self._of: OrderedDict[str, deque[_Identity]] = OrderedDict()
+        """Queued events of the objects for which none is being posted, by UID."""
+        self._busy: dict[str, deque[_Identity]] = {}
+        """Queued events of the objects for which one is being posted, by UID."""
+        self._posted_before: OrderedDict[_Identity, _Pending] = OrderedDict()
         self._started = 0
         self._is_closed = False
 
     def post(self, subject: Subject, kind: str, reason: str, message: str) -> None:
-        """Tell that something happened to an object. Comes back at once."""
+        """Queue an event about an object. Returns at once."""
         message = message if len(message) <= _LONGEST_MESSAGE else f"{message[:1023]}…"
-        news = _News(subject.uid, kind, reason[:_LONGEST_REASON], message)
+        identity = _Identity(subject.uid, kind, reason[:_LONGEST_REASON], message)
         now = text_of_time(self._clock.now())
         with self._due:
             if self._is_closed:
                 return
-            waiting = self._waiting.get(news)
+            waiting = self._waiting.get(identity)
             if waiting is not None:
                 waiting.count += 1
                 waiting.last = now
@@ -143,21 +144,21 @@ class EventPoster:
                 oldest, _ = self._waiting.popitem(last=False)
                 self._queue_of(oldest.uid).popleft()
                 self._on_dropped()
-            self._waiting[news] = _Happening(subject, news, now, now)
-            self._queue_of(news.uid).append(news)
-            # One thread is enough, and who posts events of this object comes back for it.
+            self._waiting[identity] = _Pending(subject, identity, now, now)
+            self._queue_of(identity.uid).append(identity)
+            # One thread is enough; a thread that posts an event of this object continues with it.
             self._due.notify()
             if self._started < min(self._threads, len(self._of) + len(self._busy)):
                 self._started += 1
                 Thread(target=self._run, name="events", daemon=True).start()
 
-    def _queue_of(self, uid: str) -> deque[_News]:
-        """Give what waits of an object, the oldest first."""
+    def _queue_of(self, uid: str) -> deque[_Identity]:
+        """Return the queued events of an object, the oldest first."""
         busy = self._busy.get(uid)
         return self._of.setdefault(uid, deque()) if busy is None else busy
 
     def close(self, timeout_seconds: float = 0.0) -> None:
-        """Post what is queued, as far as time allows, and nothing after that."""
+        """Post the queued events until the timeout, and drop the others and all later ones."""
         until = self._clock.monotonic() + timeout_seconds
         with self._due:
             while self._waiting or self._busy:
@@ -173,22 +174,22 @@ class EventPoster:
             self._due.notify_all()
 
     def _run(self) -> None:
-        while (happening := self._take()) is not None:
+        while (pending := self._take()) is not None:
             try:
-                self._send(happening)
+                self._send(pending)
             except LeadershipLost:
                 self._on_dropped()
             except KanisterError as error:
                 _LOG.info("An event could not be posted: %s", error.message)
                 self._on_dropped()
-            except Exception:  # noqa: BLE001 # the next event has nothing to do with it
-                _LOG.exception("Posting an event fell over")
+            except Exception:  # noqa: BLE001 # a bug must not keep later events from being posted
+                _LOG.exception("An event could not be posted because of a bug")
                 self._on_dropped()
             finally:
-                self._put_down(happening.news.uid)
+                self._finish(pending.identity.uid)
 
-    def _take(self) -> _Happening | None:
-        """Wait for an event of an object of which none is being posted; None at the end."""
+    def _take(self) -> _Pending | None:
+        """Wait for an event of an object that no other thread works on; None once closed."""
         with self._due:
             while not self._is_closed:
                 while self._of:
@@ -199,22 +200,22 @@ class EventPoster:
                 self._clock.wait(self._due)
         return None
 
-    def _put_down(self, uid: str) -> None:
+    def _finish(self, uid: str) -> None:
         with self._due:
             queue = self._busy.pop(uid)
             if queue and not self._is_closed:
                 self._of[uid] = queue
             self._posted.notify_all()
 
-    def _send(self, happening: _Happening) -> None:
-        news = happening.news
+    def _send(self, pending: _Pending) -> None:
+        identity = pending.identity
         with self._due:
-            before = self._known.get(news)
+            before = self._posted_before.get(identity)
             if before is not None:
-                self._known.move_to_end(news)
+                self._posted_before.move_to_end(identity)
         if before is not None:
-            before.count += happening.count
-            before.last = happening.last
+            before.count += pending.count
+            before.last = pending.last
             try:
                 self._cluster.patch(
                     EVENTS,
@@ -223,34 +224,34 @@ class EventPoster:
                     namespace=before.subject.event_namespace,
                 )
             except NotFound:
-                # Events live for an hour: it is posted anew.
+                # The API server deletes events after an hour: post a new one.
                 pass
             else:
                 return
-        mark = short_hash(*news, happening.first, length=16)
-        happening.name = f"{happening.subject.name[:200]}.{mark}"
-        self._cluster.create(self._event_of(happening))
+        mark = short_hash(*identity, pending.first, length=16)
+        pending.name = f"{pending.subject.name[:200]}.{mark}"
+        self._cluster.create(self._event_of(pending))
         with self._due:
-            self._known[news] = happening
-            if len(self._known) > _MOST_REMEMBERED:
-                self._known.popitem(last=False)
+            self._posted_before[identity] = pending
+            if len(self._posted_before) > _MOST_REMEMBERED:
+                self._posted_before.popitem(last=False)
 
-    def _event_of(self, happening: _Happening) -> dict[str, Any]:
-        subject, news = happening.subject, happening.news
+    def _event_of(self, pending: _Pending) -> dict[str, Any]:
+        subject, identity = pending.subject, pending.identity
         source = {"component": COMPONENT}
         if self._host:
             source["host"] = self._host
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": happening.name, "namespace": subject.event_namespace},
+            "metadata": {"name": pending.name, "namespace": subject.event_namespace},
             "involvedObject": subject.as_dict(),
-            "type": news.kind,
-            "reason": news.reason,
-            "message": news.message,
+            "type": identity.kind,
+            "reason": identity.reason,
+            "message": identity.message,
             "source": source,
             "reportingComponent": COMPONENT,
-            "firstTimestamp": happening.first,
-            "lastTimestamp": happening.last,
-            "count": happening.count,
+            "firstTimestamp": pending.first,
+            "lastTimestamp": pending.last,
+            "count": pending.count,
         }

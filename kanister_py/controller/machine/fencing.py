@@ -1,4 +1,4 @@
-"""Fencing: a cluster that refuses a process which may not act any more."""
+"""Fencing: a cluster that refuses requests of a process that is no longer the leader."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from kanister_py.ports.cluster import Cluster
 
 
 class FencedCluster:
-    """A cluster that asks before every call whether it is allowed at all.
+    """Cluster that calls `check` before every request, which raises if it is not allowed.
 
-    A function that runs on in a thread of a leader that was is not the master of
-    anything: whatever it tries next raises.
+    A function may still run in a thread of a former leader. Its next request fails.
     """
 
     def __init__(self, cluster: Cluster, check: Callable[[], None]) -> None:
@@ -20,7 +19,7 @@ class FencedCluster:
         self._check = check
 
     def as_cluster(self) -> Cluster:
-        """Give it as what it stands for."""
+        """Return this object typed as a cluster: all calls are forwarded."""
         return cast("Cluster", self)
 
     def acting_as(self, user: str) -> Cluster:
@@ -36,6 +35,6 @@ class FencedCluster:
             check()
             return attribute(*args, **options)
 
-        # Every function of a run goes through here: the next call finds it at once.
+        # Cached, because every request of a run goes through here.
         self.__dict__[name] = call
         return call

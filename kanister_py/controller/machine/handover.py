@@ -1,7 +1,8 @@
-"""Handover of composing between Deployments: one process of a cluster composes at a time.
+"""Handover of compositions between Deployments: one process of a cluster composes at a time.
 
-ActionSets and compositions may be led apart or together, under Leases of two names. The
-holder of one notes on it what it acts on; one of before these notes may act on everything.
+ActionSets and compositions may run in one Deployment or in two, with Leases of different
+names. The holder of a Lease annotates it with the kinds it acts on. A Lease without the
+annotation is from an older release, whose holder may act on everything.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ def wait_for_composer(
     changed: Condition,
     is_stopping: Callable[[], bool],
 ) -> None:
-    """Wait while another process composes under another Lease, and renews it."""
+    """Wait until no other process composes under the given Lease."""
     seen: dict[str, ObservedLease] = {}
     logged = ""
     while not is_stopping():
         try:
             leases = cluster.list(LEASES, namespace=namespace).items
         except TransientError as error:
-            why = f"nobody knows whether another process does: {error.message}"
+            why = f"cannot check whether another process does: {error.message}"
         except KanisterError as error:
-            # Rights of before there were two Leases: who has those has one Deployment.
-            _LOG.warning("Nobody knows whether another process composes: %s", error.message)
+            # The Role is from a release with a single Lease, so there is a single Deployment.
+            _LOG.warning("Cannot check whether another process composes: %s", error.message)
             return
         else:
             held = [obj for obj in leases if name_of(obj) == lease]
-            composers = [who for obj in held if (who := _composer(obj, seen, clock))]
+            composers = [holder for obj in held if (holder := _composer(obj, seen, clock))]
             if not composers:
                 return
             why = f"{composers[0]} composes (lease {namespace}/{lease})"
         if why != logged:
-            _LOG.info("Composes nothing yet: %s", why)
+            _LOG.info("Waiting to compose: %s", why)
             logged = why
         with changed:
             if not is_stopping():
@@ -59,9 +60,9 @@ def wait_for_composer(
 
 
 def _composer(lease: KubeObject, seen: dict[str, ObservedLease], clock: Clock) -> str:
-    """Say who composes under a Lease; empty if nobody does, or it is not renewed any more."""
+    """Return the identity that composes under a Lease; empty if it is free or expired."""
     notes = annotations_of(lease).get(ACTS_ON, COMPOSITIONS)
     if COMPOSITIONS not in notes.split(","):
         return ""
-    sighting = seen.setdefault(name_of(lease), ObservedLease(clock, LeaseTerms().term_seconds))
-    return sighting.note(spec_of(lease))
+    observed = seen.setdefault(name_of(lease), ObservedLease(clock, LeaseTerms().term_seconds))
+    return observed.update(spec_of(lease))

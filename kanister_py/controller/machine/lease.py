@@ -1,8 +1,8 @@
-"""Lease: which of several replicas may act, for as long as it keeps renewing it.
+"""Leader election: the replica that holds and renews a Lease may act.
 
-Replicas do not compare clocks: a holder counts from before it asked for its last
-renewal, every other replica from when it saw it. So a holder that cannot renew has
-stopped before the first of the others may begin.
+Replicas do not compare clocks. The holder measures from before it sent its last renewal,
+other replicas from when they observed it. A holder that cannot renew has therefore stopped
+before another replica takes over.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ LEASE_NAME: Final = "kanister-py-controller"
 COMPOSING_LEASE_NAME: Final = "kanister-py-compositions"
 LEASE_LABELS: Final = {"app.kubernetes.io/name": "kanister-py"}
 _GRACE_SECONDS: Final = 30.0
-"""For how long a right to Leases may be missing before this process says that it can never lead."""
+"""How long the permission for Leases may be missing before the replica reports itself unready."""
 
 
 class LeaseTerms(NamedTuple):
-    """How a Lease is kept. The first must exceed the second by the time a request may take.
+    """Times of a Lease. The first must exceed the second by the longest time of a request.
 
-    Together they bound a takeover: the term, one look, and one try more, which is less
-    than fifteen seconds.
+    A takeover takes at most the term, one interval and one retry, less than fifteen seconds.
     """
 
     term_seconds: float = 10.0
@@ -51,7 +50,7 @@ class LeaseTerms(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A replica that wants Leases: who it is, where they lie, and how they are kept."""
+    """A replica that takes part in the leader election."""
 
     cluster: Cluster
     clock: Clock
@@ -59,7 +58,7 @@ class Candidate(NamedTuple):
     namespace: str
     terms: LeaseTerms = LeaseTerms()
     on_time: Callable[[datetime], None] = lambda _: None
-    """Hears at each renewal what time it is at the API server."""
+    """Called with the API server's time after each renewal."""
 
 
 def lease_name(base: str, partition: str) -> str:
@@ -68,49 +67,49 @@ def lease_name(base: str, partition: str) -> str:
 
 
 class ObservedLease:
-    """A Lease as it was seen last, and for how long it has looked the same."""
+    """Last observed state of a Lease, and the time since it changed."""
 
     def __init__(self, clock: Clock, term_seconds: float) -> None:
         self._clock = clock
         self._term_seconds = term_seconds
-        self._seen_at = 0.0
-        self.seen: tuple[str, str] | None = None
-        """Its holder, and the time of its last renewal."""
+        self._changed_at = 0.0
+        self.renewal: tuple[str, str] | None = None
+        """The holder, and the time of its last renewal."""
 
     @property
     def holder(self) -> str:
-        return self.seen[0] if self.seen is not None else ""
+        return self.renewal[0] if self.renewal is not None else ""
 
-    def note(self, spec: Mapping[str, Any]) -> str:
-        """Look at a Lease, and say who holds it; nobody if it is free or abandoned."""
-        seen = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
+    def update(self, spec: Mapping[str, Any]) -> str:
+        """Record the state of a Lease; return its holder, empty if it is free or expired."""
+        renewal = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
         now = self._clock.monotonic()
-        if seen != self.seen:
-            self.seen, self._seen_at = seen, now
-        # The holder's own word on how long it may be silent counts, should it be longer.
+        if renewal != self.renewal:
+            self.renewal, self._changed_at = renewal, now
+        # The duration that the holder has written takes precedence over our own term.
         duration = spec.get("leaseDurationSeconds")
         term = float(duration) if isinstance(duration, int) else self._term_seconds
-        return "" if now - self._seen_at >= term else seen[0]
+        return "" if now - self._changed_at >= term else renewal[0]
 
 
 class Leadership:
-    """Hold on a Lease: the attempts at it, and whether it is held at this moment.
+    """Leader election of one replica, and whether it is the leader at this moment.
 
-    Its holder writes `notes` into the annotations of the Lease.
+    The leader writes `notes` into the annotations of the Lease.
     """
 
     def __init__(
-        self, who: Candidate, name: str = LEASE_NAME, notes: Mapping[str, str] | None = None
+        self, candidate: Candidate, name: str = LEASE_NAME, notes: Mapping[str, str] | None = None
     ) -> None:
-        self._cluster, self._clock, self._identity, self._namespace = who[:4]
-        self._terms, self._on_time = who.terms, who.on_time
+        self._cluster, self._clock, self._identity, self._namespace = candidate[:4]
+        self._terms, self._on_time = candidate.terms, candidate.on_time
         self._name = name
         self._changed = Condition()
         self._acts_until = float("-inf")
         self._is_held = False
         self._is_lost = False
         self._is_closed = False
-        self._sighting = ObservedLease(who.clock, who.terms.term_seconds)
+        self._observed = ObservedLease(candidate.clock, candidate.terms.term_seconds)
         self._notes = dict(notes or {})
         self._notes_of_holder: Mapping[str, str] = {}
         self._trouble = ""
@@ -118,7 +117,7 @@ class Leadership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process may act. Once its time has passed, it never may again."""
+        """Whether this process may act. After losing the Lease it never may again."""
         if self._is_held and self._clock.monotonic() >= self._acts_until:
             self._is_held = False
             self._is_lost = True
@@ -126,27 +125,27 @@ class Leadership:
 
     @property
     def seconds_left(self) -> float:
-        """Say for how long this process may act should it never renew the Lease again."""
+        """How long this process may act without another renewal."""
         return max(0.0, self._acts_until - self._clock.monotonic())
 
     @property
     def why_lost(self) -> str:
-        """Say why this process may not act any more, and who may, as far as that is known."""
+        """Why this process is no longer the leader, and the new holder, if it is known."""
         lease = f"the lease {self._namespace}/{self._name}"
-        holder = self._sighting.holder
+        holder = self._observed.holder
         if holder not in ("", self._identity):
             return f"{holder} holds {lease} now"
         why = f" ({self._trouble})" if self._trouble else ""
         return (
             f"{lease} could not be renewed for {self._terms.acts_for_seconds:g} s{why}; "
-            f"{self._identity} held it last, any other replica may take it soon"
+            f"{self._identity} held it last, another replica can take it soon"
         )
 
     @property
     def why_never(self) -> str:
-        """Say what keeps this process from ever leading; empty while it may yet, or does.
+        """Why this process can never become the leader; empty while it can, or if it is.
 
-        A right that is missing may come a moment later, as when everything is installed at once.
+        A missing permission may be granted a moment later, when everything is installed at once.
         """
         since = self._refused_since
         if since is None or self._clock.monotonic() - since < _GRACE_SECONDS:
@@ -154,24 +153,24 @@ class Leadership:
         return f"Can never lead: {self._trouble}"
 
     @property
-    def stands_by(self) -> bool:
-        """Whether another one was seen to hold the Lease, so that this one is there to follow."""
-        return not self._is_held and self._sighting.holder not in ("", self._identity)
+    def is_standby(self) -> bool:
+        """Whether another replica holds the Lease, so that this one is ready to take over."""
+        return not self._is_held and self._observed.holder not in ("", self._identity)
 
     def check(self) -> None:
-        """Raise unless this process may act. Every request asks: it is over at once if so."""
+        """Raise `LeadershipLost` unless this process is the leader. Called before every request."""
         if not self.is_leader:
             raise LeadershipLost
 
-    # Coming to hold it
+    # Acquiring the Lease
 
     def acquire(self, *, stands_by: bool = True) -> bool:
-        """Wait until the Lease is held; False if closed meanwhile.
+        """Wait until the Lease is held; returns False if closed before.
 
-        Who is not patient waits only for a holder that may be dead: for one that
-        renews there is an error.
+        Without `stands_by` it waits only for a Lease to expire, and raises `UsageError` if its
+        holder renews it.
         """
-        first_seen: tuple[str, str] | None = None
+        first_renewal: tuple[str, str] | None = None
         logged = ""
         while not self._is_closed:
             try:
@@ -181,33 +180,33 @@ class Leadership:
                     return True
             except KanisterError as error:
                 self._note_refusal(error)
-                # A right that is missing may be missing for days: once is enough.
+                # A permission may be missing for days: log it once.
                 if error.message != logged:
                     _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
                     logged = error.message
-            seen = self._sighting.seen
-            if first_seen is None:
-                first_seen = seen
-                if first_seen is not None:
-                    _LOG.info("Stands by as %s, %s leads", self._identity, first_seen[0])
-                    self._warn_of_other_notes(first_seen[0])
-            elif not stands_by and seen is not None and seen != first_seen:
+            renewal = self._observed.renewal
+            if first_renewal is None:
+                first_renewal = renewal
+                if first_renewal is not None:
+                    _LOG.info("Standby %s: %s is the leader", self._identity, first_renewal[0])
+                    self._warn_of_other_notes(first_renewal[0])
+            elif not stands_by and renewal is not None and renewal != first_renewal:
                 raise another_controller(
-                    f"Another kanister-py controller ({seen[0]})",
-                    "stop it, or start this one with --leader-elect to stand by; "
-                    "one for other objects needs a --partition or a --home of its own",
+                    f"Another kanister-py controller ({renewal[0]})",
+                    "stop it, or start this one with --leader-elect as a standby; "
+                    "a controller for other objects needs its own --partition or --home",
                 )
             self._sleep(self._terms.renews_every_seconds)
         return False
 
     def _warn_of_other_notes(self, holder: str) -> None:
-        """Warn if the active replica acts on other objects than this one would."""
+        """Warn if the leader acts on other objects than this replica would."""
         theirs = self._notes_of_holder
         differing = [key for key, text in self._notes.items() if theirs.get(key, text) != text]
         if differing:
             _LOG.warning(
-                "%s acts on other objects than this replica would (%s), which begins only when "
-                "that one ends; a second controller needs a --partition or a --home of its own",
+                "%s acts on other objects than this replica would (%s). This replica starts only "
+                "when that one ends; a second controller needs its own --partition or --home",
                 holder,
                 "; ".join(f"{key}: {theirs[key]}, here {self._notes[key]}" for key in differing),
             )
@@ -220,15 +219,18 @@ class Leadership:
             self._refused_since = self._clock.monotonic()
 
     def take(self) -> bool:
-        """Take the Lease if it is free, ours, or abandoned. Raises what the cluster says."""
+        """Acquire or renew the Lease if it is free, ours or expired; returns whether it is held.
+
+        Raises the errors of the cluster.
+        """
         sent_at = self._clock.monotonic()
         lease = find(self._cluster, LEASES, self._name, self._namespace)
-        holder = "" if lease is None else self._sighting.note(spec_of(lease))
+        holder = "" if lease is None else self._observed.update(spec_of(lease))
         if holder not in ("", self._identity):
             self._notes_of_holder = annotations_of(lease or {})
             return False
         if self._is_closed:
-            # It may be free for the reason alone that it was given back.
+            # This process may have released it itself.
             return False
         try:
             if lease is None:
@@ -241,30 +243,30 @@ class Leadership:
         return self._hold(sent_at)
 
     def _note_time(self, written: KubeObject) -> None:
-        """Hear the API server's time from what it notes of a write."""
+        """Read the API server's time from the managed fields of a written object."""
         fields = written["metadata"].get("managedFields") or ()
         times = [parse_time(entry.get("time")) for entry in fields]
         server_time = max(filter(None, times), default=None)
         if server_time is not None:
             self._on_time(server_time)
 
-    def _hold(self, asked: float) -> bool:
+    def _hold(self, sent_at: float) -> bool:
         with self._changed:
             if self._is_lost or (self._is_held and not self.is_leader):
-                # Others here have heard that it is over: it must not seem otherwise.
+                # The loss may have been reported already, so it must stay lost.
                 return False
             if not self._is_closed:
-                self._acts_until = asked + self._terms.acts_for_seconds
+                self._acts_until = sent_at + self._terms.acts_for_seconds
                 self._is_held = True
                 return True
-        # It was closed while this was written.
-        self._give_back()
+        # It was closed during the write.
+        self._release()
         return False
 
-    # Keeping it
+    # Renewing the Lease
 
     def keep(self, on_lost: Callable[[], None]) -> None:
-        """Renew the Lease from now on in a thread of its own, and tell when it is lost."""
+        """Start a thread that renews the Lease, and calls `on_lost` when it is lost."""
         Thread(target=self._renew, args=(on_lost,), name="lease", daemon=True).start()
 
     def _renew(self, on_lost: Callable[[], None]) -> None:
@@ -279,8 +281,8 @@ class Leadership:
                 _LOG.warning("Cannot renew the lease %s: %s", self._name, error.message)
                 self._trouble = error.message
                 is_ours = self.is_leader
-            if not is_ours and self._sighting.holder not in ("", self._identity):
-                # Another replica holds it: there is no point in waiting for our time to pass.
+            if not is_ours and self._observed.holder not in ("", self._identity):
+                # Another replica holds it, so this one stops before its time has passed.
                 self._is_held = False
             if not self.is_leader:
                 self._is_held = False
@@ -289,43 +291,43 @@ class Leadership:
                 return
 
     def close(self) -> None:
-        """Stop acting, and let the next one begin at once."""
+        """Stop acting and release the Lease, so that another replica can take over at once."""
         with self._changed:
             self._is_closed = True
             was_held, self._is_held = self.is_leader, False
             self._changed.notify_all()
         if was_held:
-            self._give_back()
+            self._release()
 
     def abandon(self) -> None:
-        """Stop acting without a word to other replicas, as a process does that is killed."""
+        """Stop acting without releasing the Lease, like a process that is killed."""
         with self._changed:
             self._is_closed = self._is_lost = True
             self._is_held = False
             self._changed.notify_all()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         try:
             try:
-                self._write_free()
+                self._clear_holder()
             except Conflict:
-                # A renewal was under way; none follows it.
-                self._write_free()
+                # The last renewal was written at the same time.
+                self._clear_holder()
         except KanisterError as error:
-            _LOG.info("The lease %s could not be given back: %s", self._name, error.message)
+            _LOG.info("The lease %s could not be released: %s", self._name, error.message)
 
-    def _write_free(self) -> None:
+    def _clear_holder(self) -> None:
         lease = self._cluster.get(LEASES, self._name, namespace=self._namespace)
         spec = spec_of(lease)
         if spec.get("holderIdentity") == self._identity:
             lease["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
             self._cluster.replace(lease)
 
-    def _lease_of(self, found: KubeObject | None) -> KubeObject:
+    def _lease_of(self, existing: KubeObject | None) -> KubeObject:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        before = spec_of(found or {})
+        before = spec_of(existing or {})
         is_new = before.get("holderIdentity") != self._identity
-        changes = int(before.get("leaseTransitions") or 0) + (is_new and found is not None)
+        changes = int(before.get("leaseTransitions") or 0) + (is_new and existing is not None)
         spec = {
             **before,
             "holderIdentity": self._identity,
@@ -335,15 +337,15 @@ class Leadership:
             "leaseTransitions": changes,
         }
         metadata = {"name": self._name, "namespace": self._namespace}
-        if found is not None:
-            metadata = found["metadata"]
+        if existing is not None:
+            metadata = existing["metadata"]
         return {
             "apiVersion": LEASES.api_version,
             "kind": "Lease",
             "metadata": {
                 **metadata,
-                "labels": {**labels_of(found or {}), **LEASE_LABELS},
-                "annotations": {**annotations_of(found or {}), **self._notes},
+                "labels": {**labels_of(existing or {}), **LEASE_LABELS},
+                "annotations": {**annotations_of(existing or {}), **self._notes},
             },
             "spec": spec,
         }

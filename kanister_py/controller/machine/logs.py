@@ -1,11 +1,9 @@
-"""Logs: what the controller writes of its work, and the lines that phases print.
+"""Log of the controller, and the lines that phases print.
 
-Every line that a phase prints is written twice: to the log of the controller, under the
-logger `kanister_py.phase`, with the ActionSet, action, phase, function, version and
-attempt as fields of their own, so that `kubectl logs` of the controller in JSON holds
-everything for as long as the cluster keeps logs; and into a bounded memory of the last
-lines of the last runs, which `PhaseLines.lines` gives out for an endpoint. Known secrets
-are masked before either.
+Every line that a phase prints goes to two places. The logger `kanister_py.phase` writes it to
+the log of the controller, with the ActionSet, action, phase, function, version and attempt as
+fields, so that it is kept as long as the cluster keeps logs. `PhaseLines` keeps the last lines
+of the last runs in memory, for the endpoint. Known secrets are masked before.
 """
 
 from __future__ import annotations
@@ -36,12 +34,12 @@ _MOST_LINES: Final = 2000
 
 
 def fields_of(**fields: Any) -> dict[str, Any]:
-    """Give what a call to a logger takes as `extra`, to have fields in its line."""
+    """Return the `extra` argument for a logger that adds fields to the line."""
     return {_FIELDS: {key: value for key, value in fields.items() if value not in ("", None)}}
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object for each line of the log."""
+    """Formatter that writes each record as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -57,13 +55,13 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """A line for people, with its fields behind it."""
+    """Formatter that writes each record as text, followed by its fields."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # as logging calls it
-        # Text of any user may be quoted here: it must not steer the terminal of the reader.
+        # The message may quote text of users, which must not contain terminal sequences.
         return printable(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
@@ -74,10 +72,10 @@ class TextLines(logging.Formatter):
 
 
 class _Behind(logging.Handler):
-    """Log handler with a thread that formats and writes: a thread that logs waits for nothing.
+    """Log handler that formats and writes in a thread of its own, so that logging never blocks.
 
-    Without a lock, which all threads would meet at. Where the reader of the log is so slow
-    that too much waits, what says nothing of trouble is left out, and counted.
+    It takes no lock, for which all threads would compete. If the reader of the log is too slow,
+    records below warnings are dropped and counted.
     """
 
     def __init__(self, target: logging.Handler) -> None:
@@ -88,16 +86,16 @@ class _Behind(logging.Handler):
         Thread(target=self._write, name="log", daemon=True).start()
 
     def handle(self, record: logging.LogRecord) -> bool:
-        # As the library does it, but for its lock.
-        if is_wanted := bool(self.filter(record)):
+        # Like `logging.Handler.handle`, but without its lock.
+        if passes := bool(self.filter(record)):
             self.emit(record)
-        return is_wanted
+        return passes
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._waiting.qsize() >= _MOST_WAITING and record.levelno < logging.WARNING:
             self._left_out += 1
             return
-        # What it speaks of may be another by the time it is written.
+        # The arguments may change before the record is written.
         record.msg, record.args = record.getMessage(), None
         trace = trace_id_of(traceparent())
         if trace:
@@ -114,12 +112,12 @@ class _Behind(logging.Handler):
             self._target.handle(record)
             if self._left_out and self._waiting.qsize() < _MOST_WAITING // 2:
                 count, self._left_out = self._left_out, 0
-                message = f"{count} lines of the log were left out: its reader is too slow"
+                message = f"{count} lines of the log were dropped because its reader is too slow"
                 left_out = {"name": __name__, "levelno": logging.WARNING, "levelname": "WARNING"}
                 self._target.handle(logging.makeLogRecord({**left_out, "msg": message}))
 
     def flush(self) -> None:
-        """Write all that waits, as at the end of the process, where logging asks for it."""
+        """Write all queued records. The logging package calls it at the end of the process."""
         is_written = Event()
         self._waiting.put(is_written)
         is_written.wait(_FLUSH_SECONDS)
@@ -127,7 +125,7 @@ class _Behind(logging.Handler):
 
 
 def set_up_logging(form: str, stream: TextIO, level: str = "info") -> None:
-    """Send the log of this process to a stream, as text or as JSON, from a thread of its own."""
+    """Write the log of this process to a stream, as text or as JSON."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[_Behind(handler)], force=True)
@@ -138,7 +136,7 @@ def set_up_logging(form: str, stream: TextIO, level: str = "info") -> None:
 
 
 class PhasePlace(NamedTuple):
-    """Whose line it is."""
+    """The phase that printed a line, and the function it ran."""
 
     action: str
     phase: str
@@ -156,7 +154,7 @@ class _Book:
 
 
 class PhaseLines:
-    """The last lines of the phases of the last runs, within a bound on all of them together."""
+    """The last lines that phases of the last runs printed, bounded in total size."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -167,15 +165,15 @@ class PhaseLines:
         self._listeners: list[Callable[[ObjectKey], None]] = []
 
     def listen(self, call: Callable[[ObjectKey], None]) -> None:
-        """Say of each line whose it is, once it is kept."""
+        """Call `call` with the key of the ActionSet after each line is stored."""
         self._listeners.append(call)
 
     def has(self, key: ObjectKey) -> bool:
-        """Say whether any line of an ActionSet is kept."""
+        """Return whether any line of an ActionSet is stored."""
         return key in self._books
 
     def write(self, key: ObjectKey, uid: str, place: PhasePlace, text: str) -> None:
-        """Keep a line, and log it."""
+        """Store a line, and log it."""
         if self._log.isEnabledFor(logging.INFO):
             of_phase = {**place._asdict(), "attempt": place.attempt or None}
             fields = fields_of(namespace=key.namespace, actionSet=key.name, **of_phase)
@@ -213,13 +211,13 @@ class PhaseLines:
         self._size += weight
 
     def lines(self, key: ObjectKey, *, after: int = 0) -> list[PrintedLine]:
-        """Give the lines of an ActionSet that are still kept, from behind a number on."""
+        """Return the stored lines of an ActionSet whose number is greater than `after`."""
         with self._lock:
             book = self._books.get(key)
             return [line for line in book.lines if line.number > after] if book else []
 
     def forget(self, key: ObjectKey) -> None:
-        """Let go of the lines of an ActionSet that is gone."""
+        """Delete the lines of an ActionSet that is gone."""
         with self._lock:
             book = self._books.pop(key, None)
             if book is not None:

@@ -1,4 +1,4 @@
-"""Metrics: every number that a scrape of the controller finds, by its name."""
+"""Prometheus metrics of the controller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_LABEL_SETS: Final = 1_000
 
 
 class Act(NamedTuple):
-    """One action of an ActionSet, as numbers tell it apart."""
+    """Labels of an action of an ActionSet."""
 
     namespace: str
     schedule: str
@@ -43,7 +43,7 @@ class Act(NamedTuple):
 
 
 class ActPhase(NamedTuple):
-    """One phase of an action, likewise."""
+    """Labels of a phase."""
 
     namespace: str
     schedule: str
@@ -55,7 +55,7 @@ class ActPhase(NamedTuple):
 
 
 class ScheduleNumbers(NamedTuple):
-    """What is shown of a schedule. `not_ready` is the reason, empty if it is ready.
+    """Values of a schedule's gauges. `not_ready` is the reason, empty if it is ready.
 
     `last_success` is a timestamp in seconds; until a run succeeds, the time of creation.
     """
@@ -72,12 +72,12 @@ _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 
 
 class ControllerMetrics:
-    """Counters of what the controller does. Nothing here has labels without end."""
+    """Metrics of one controller. The number of label sets is bounded."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._gauges: dict[str, Gauge] = {}
-        # The first controller's, under its name: it counts actions.
+        # Kanister's own metric, which counts actions.
         self.resolutions = self._counter("kanister_action_set_resolutions", "resolution")
         for counter in (SUCCESS, FAILURE):
             self.resolutions.labels(counter)
@@ -99,7 +99,7 @@ class ControllerMetrics:
         self.phase_failures = self._counter("kanister_py_phase_failures", *of_function, "reason")
         self._last = _LastEnds(self.registry)
         self._schedules = _Schedules(self.registry)
-        self._others = self._counter("kanister_py_counted_as_other")
+        self._counted_as_other = self._counter("kanister_py_counted_as_other")
         self.phase_seconds = self._histogram(
             "kanister_py_phase_duration_seconds", _PHASE_SECONDS, *of_function
         )
@@ -120,17 +120,19 @@ class ControllerMetrics:
         return Histogram(name, _COUNTED[name], labels, buckets=buckets, registry=self.registry)
 
     def _capped(self, metric: _Metric) -> _Capped[_Metric]:
-        return _Capped(metric, lambda: self._others.inc())  # noqa: PLW0108 # made below
+        return _Capped(metric, lambda: self._counted_as_other.inc())  # noqa: PLW0108 # made below
 
     # Runs
 
     def begin_run(self, act: Act) -> None:
-        """Show the numbers of an action as zero: what first appears as 1 has not increased."""
+        """Create the counters of an action with zero, because Prometheus' `increase` misses a
+        counter that first appears with one.
+        """
         self._runs.of(act[:-1], *_ENDS)
         self._last.note(act)
 
     def end_run(self, act: Act, outcome: str, seconds: float | None, trace: str) -> None:
-        """Count an action that ended. `trace` names the trace that tells of it, if any does."""
+        """Count an action that ended. `trace` is the ID of its trace, empty without one."""
         exemplar = _exemplar(trace)
         self._runs.of(act[:-1], *_ENDS, outcome).inc(1, exemplar)
         self._last.note(act)
@@ -138,14 +140,14 @@ class ControllerMetrics:
             self._run_seconds.of(act[:-1]).observe(seconds, exemplar)
 
     def note_end(self, act: Act, outcome: str, time: datetime) -> bool:
-        """Remember when an action ended last, and say whether it had failed the last time.
+        """Record the end of an action; return whether its run before that had failed.
 
-        Hearing of the same end again, or of an older one, changes nothing.
+        The same end again, or an older one, changes nothing and returns False.
         """
         return self._last.note(act, outcome, time.timestamp())
 
     def forget_schedule(self, namespace: str, schedule: str) -> None:
-        """Drop when the runs ended of a schedule that is gone: nobody waits for the next."""
+        """Remove the metrics of a schedule that is gone, so that no alert waits for its runs."""
         self._last.forget(namespace, schedule)
         self._schedules.show((namespace, schedule), None)
 
@@ -158,7 +160,7 @@ class ControllerMetrics:
         self._notices.labels(outcome).inc()
 
     def begin_schedule(self, namespace: str, schedule: str) -> None:
-        """Show the numbers of a schedule as zero."""
+        """Create the counters of a schedule with zero."""
         self._times.of((namespace, schedule), STARTED, SKIPPED, REFUSED)
 
     def count_time(self, namespace: str, schedule: str, outcome: str) -> None:
@@ -166,7 +168,7 @@ class ControllerMetrics:
         self._times.of((namespace, schedule), outcome).inc()
 
     def begin_phase(self, phase: ActPhase) -> None:
-        """Show the numbers of a phase as zero."""
+        """Create the counters of a phase with zero."""
         self._phases.of(phase, *_ENDS)
 
     def end_phase(
@@ -194,12 +196,12 @@ class ControllerMetrics:
     def watch_queue(
         self, name: str, depth: Callable[[], float], oldest_seconds: Callable[[], float]
     ) -> None:
-        """Show how many objects wait to be looked at, and for how long."""
+        """Show the length of a queue, and how long its oldest object has waited."""
         self.watch("kanister_py_queue_depth", depth, queue=name)
         self.watch("kanister_py_queue_oldest_seconds", oldest_seconds, queue=name)
 
     def watch(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """Show one of the numbers below, read on request."""
+        """Show a gauge whose value is read for each scrape."""
         gauge = self._gauges.get(name)
         if gauge is None:
             gauge = Gauge(name, _GAUGES[name], tuple(labels), registry=self.registry)
@@ -209,35 +211,36 @@ class ControllerMetrics:
 
 _COUNTED: Final = {
     "kanister_action_set_resolutions": "Total number of action set resolutions",
-    "kanister_py_action_sets": "ActionSets that came to their end, by how",
-    "kanister_py_runs": "Actions of ActionSets that ended, by how",
+    "kanister_py_action_sets": "ActionSets that ended, by state and reason",
+    "kanister_py_runs": "Actions of ActionSets that ended, by outcome",
     "kanister_py_run_duration_seconds": "Time from the start of an action of an ActionSet to its "
     "end",
-    "kanister_py_phases": "Attempts at phases that ended, by how",
-    "kanister_py_schedule_times": "Times of schedules, by what became of them",
-    "kanister_py_notices": "Notices of failures and of the first success after, by what became of "
-    "them",
-    "kanister_py_phase_failures": "Attempts at phases that failed, by why",
-    "kanister_py_counted_as_other": "Runs and phases that are counted as `other`, as there are too "
-    "many to tell apart",
+    "kanister_py_phases": "Attempts at phases that ended, by outcome",
+    "kanister_py_schedule_times": "Due times of schedules, by outcome",
+    "kanister_py_notices": "Notices of failures and of the first success after a failure, by "
+    "outcome",
+    "kanister_py_phase_failures": "Attempts at phases that failed, by reason",
+    "kanister_py_counted_as_other": "Runs and phases that are counted with the label `other`, "
+    "because there are too many label values",
     "kanister_py_phase_duration_seconds": "Time from the start of an attempt at a phase to its end",
-    "kanister_py_deprecated_function_uses": "Phases and composite resources with a version of a "
-    "function that is on its way out",
-    "kanister_py_reconcile_passes": "Looks at an object, by how they ended",
-    "kanister_py_reconcile_duration_seconds": "How long a look at an object took",
-    "kanister_py_api_errors": "Answers of the API server that were no answers",
+    "kanister_py_deprecated_function_uses": "Phases and composite resources with a deprecated "
+    "version of a function",
+    "kanister_py_reconcile_passes": "Reconcile passes, by outcome",
+    "kanister_py_reconcile_duration_seconds": "Duration of a reconcile pass",
+    "kanister_py_api_errors": "Failed requests of watches to the API server, by reason",
     "kanister_py_dropped_events": "Events that could not be posted",
 }
 _GAUGES: Final = {
-    "kanister_py_is_leader": "Whether this replica acts (1) or stands by (0)",
-    "kanister_py_paused": "Whether nothing new begins (1), as --paused says",
-    "kanister_py_queue_depth": "Objects that wait to be looked at",
-    "kanister_py_queue_oldest_seconds": "How long the object has waited that waits for longest",
-    "kanister_py_open_breakers": "Revisions of functions that are left alone as they do not answer",
+    "kanister_py_is_leader": "Whether this replica is the leader (1) or a standby (0)",
+    "kanister_py_paused": "Whether new runs are held back by --paused (1)",
+    "kanister_py_queue_depth": "Objects that wait to be reconciled",
+    "kanister_py_queue_oldest_seconds": "How long the oldest object has waited",
+    "kanister_py_open_breakers": "Function revisions that are not called because they do not "
+    "answer",
     "kanister_py_phases_queued": "Phases that wait for a worker",
-    "kanister_py_active_runs": "ActionSets that are under way",
-    "kanister_py_oldest_run_seconds": "Age of the ActionSet that is under way for longest",
-    "kanister_py_open_watches": "Watches that are open",
+    "kanister_py_active_runs": "ActionSets that are running",
+    "kanister_py_oldest_run_seconds": "Age of the oldest running ActionSet",
+    "kanister_py_open_watches": "Open watches",
 }
 
 
@@ -248,16 +251,16 @@ class _Capped(Generic[_Metric]):
         self._metric = metric
         self._on_other = on_other
         self._lock = Lock()
-        self._known: set[tuple[str, ...]] = set()
+        self._label_sets: set[tuple[str, ...]] = set()
 
     def of(self, named: tuple[str, ...], *outcomes: str) -> _Metric:
-        """Give the one of the last outcome; that of each other is there from now on, too."""
+        """Return the child for the last outcome, and create those for the other outcomes."""
         with self._lock:
-            is_known = named in self._known
-            if not is_known and len(self._known) < MOST_LABEL_SETS:
-                self._known.add(named)
-                is_known = True
-        if not is_known:
+            is_counted = named in self._label_sets
+            if not is_counted and len(self._label_sets) < MOST_LABEL_SETS:
+                self._label_sets.add(named)
+                is_counted = True
+        if not is_counted:
             self._on_other()
             named = (OTHER,) * len(named)
         for outcome in outcomes[:-1]:
@@ -266,7 +269,10 @@ class _Capped(Generic[_Metric]):
 
 
 class _LastEnds:
-    """When actions ended last, well or not; 0 for never. One that is too many is left out."""
+    """Gauges of the times when actions last completed and failed; 0 for never.
+
+    Actions beyond the limit of label sets are left out.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._lock = Lock()
@@ -301,7 +307,7 @@ class _LastEnds:
 
 
 class _Schedules:
-    """Gauges of schedules; a schedule that is too many is left out."""
+    """Gauges of schedules. Schedules beyond the limit of label sets are left out."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._lock = Lock()
@@ -313,7 +319,7 @@ class _Schedules:
         )
 
     def show(self, schedule: tuple[str, str], numbers: ScheduleNumbers | None) -> None:
-        """Replace the numbers of a schedule; without `numbers` it is gone."""
+        """Replace the gauges of a schedule, or remove them without `numbers`."""
         with self._lock:
             if self._numbers.get(schedule) == numbers:
                 return
@@ -363,8 +369,8 @@ _OF_SCHEDULES: Final[Sequence[tuple[str, str, tuple[str, ...]]]] = (
     ),
 )
 _LAST: Final = (
-    ("kanister_py_last_success_timestamp_seconds", "When such an action completed last", COMPLETE),
-    ("kanister_py_last_failure_timestamp_seconds", "When such an action failed last", FAILED),
+    ("kanister_py_last_success_timestamp_seconds", "When the action last completed", COMPLETE),
+    ("kanister_py_last_failure_timestamp_seconds", "When the action last failed", FAILED),
 )
 
 

@@ -15,7 +15,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Neighbour(NamedTuple):
-    """Another project's controller, and how its Deployment is recognised."""
+    """Controller of another project, and the label and images of its Deployment."""
 
     name: str
     app: str
@@ -31,10 +31,10 @@ CROSSPLANE: Final = Neighbour("Crossplane", "crossplane", ("crossplane/crossplan
 
 
 def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
-    """Refuse to act where Kanister's own controller runs: it would run everything as well.
+    """Raise `UsageError` if Kanister's own controller runs: it would run every ActionSet as well.
 
-    An empty namespace means all. One that may not be read gets a warning in the log; the result
-    says whether everything could be seen, so that it is worth to look again.
+    An empty namespace means all. For a namespace that may not be read a warning is logged.
+    Returns whether all could be read, so that a later check makes sense.
     """
     sees_all = True
     for namespace in namespaces:
@@ -45,7 +45,7 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
         except ApiError as error:
             where = f" in {namespace}" if namespace else ""
             _LOG.warning(
-                "Nobody knows whether Kanister's own controller runs%s: %s", where, error.message
+                "Cannot check whether Kanister's own controller runs%s: %s", where, error.message
             )
             sees_all = False
             continue
@@ -56,13 +56,13 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
     return sees_all
 
 
-def another_controller(who: str, what_to_do: str) -> UsageError:
-    """Refuse to act on objects that another controller acts on: all would be run twice."""
-    return UsageError(f"{who} acts on the same objects; {what_to_do}", reason="AnotherController")
+def another_controller(name: str, hint: str) -> UsageError:
+    """Return the error for objects that another controller acts on, so that all run twice."""
+    return UsageError(f"{name} acts on the same objects; {hint}", reason="AnotherController")
 
 
 def find_neighbour(cluster: Cluster, neighbour: Neighbour, namespace: str = "") -> str:
-    """Name the Deployment of another project's controller that runs; empty if there is none."""
+    """Return the name of a running Deployment of another project's controller, or ""."""
     for deployment in cluster.list(DEPLOYMENTS, namespace=namespace):
         if _runs(deployment, neighbour):
             metadata = deployment["metadata"]
@@ -83,7 +83,7 @@ def _runs(deployment: KubeObject, neighbour: Neighbour) -> bool:
 
 
 def _repository_of(image: str) -> str:
-    """Give an image's name without its tag and digest."""
+    """Return an image's name without its tag and digest."""
     name = image.partition("@")[0]
     head, _, last = name.rpartition("/")
     return f"{head}/{last.partition(':')[0]}" if head else last.partition(":")[0]

@@ -13,7 +13,7 @@ from kanister_py.ports.cluster import Cluster
 
 
 class Part(Protocol):
-    """Something that acts for as long as the controller leads."""
+    """Component of a controller that acts while the controller is the leader."""
 
     def start(self) -> None: ...
 
@@ -21,11 +21,11 @@ class Part(Protocol):
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that was there has been looked at, and nothing is under way."""
+        """Whether all existing objects were reconciled, and nothing is in progress."""
 
     @property
     def trouble(self) -> str:
-        """What keeps it from being up to date; empty if nothing does."""
+        """Why it is not ready or not up to date; empty if it is."""
 
 
 class PartTools(NamedTuple):
@@ -37,7 +37,7 @@ class PartTools(NamedTuple):
     post_event: PostEvent
     metrics: ControllerMetrics
     check_leadership: Callable[[], None]
-    """Raises `LeadershipLost` once this process may not act any more."""
+    """Raises `LeadershipLost` once this process is no longer the leader."""
 
 
 PartMaker = Callable[[PartTools], Part]

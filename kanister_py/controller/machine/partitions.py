@@ -1,8 +1,9 @@
 """Partitions: a controller refuses to act on objects that another live controller acts on.
 
-Each partition has its own Lease, whose annotations say what its holder acts on. A controller
-that has just taken its Lease looks at the Leases of the others before it acts. One is live if
-it renews its Lease while it is observed, for a whole term at most: clocks are not compared.
+Each partition has its own Lease, whose annotations list the objects its holder acts on. After
+acquiring its Lease, a controller checks the Leases of the others before it acts. A controller
+is live if it renews its Lease while it is observed, for one term at most. Clocks are not
+compared.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class OverlapCheck:
         self._scope = scope
         self._home = home
         self._own_leases = own_leases
-        self._sightings: dict[tuple[str, str], ObservedLease] = {}
+        self._observed: dict[tuple[str, str], ObservedLease] = {}
         self._first: dict[tuple[str, str], tuple[str, str] | None] = {}
         self._sees_all = True
 
@@ -56,7 +57,7 @@ class OverlapCheck:
             try:
                 undecided = self._look()
             except TransientError as error:
-                _LOG.warning("Cannot look for other controllers yet: %s", error.message)
+                _LOG.warning("Cannot check for other controllers yet: %s", error.message)
                 undecided = True
             if not undecided:
                 return
@@ -65,7 +66,7 @@ class OverlapCheck:
                     self._clock.wait(changed, _LOOK_SECONDS)
 
     def _look(self) -> bool:
-        """Return whether the holder of an overlapping Lease may still turn out to be live."""
+        """Return whether the holder of an overlapping Lease may be live, so far unknown."""
         is_undecided = False
         for lease in self._leases():
             key = (namespace_of(lease), name_of(lease))
@@ -75,16 +76,16 @@ class OverlapCheck:
             overlap = self._scope.overlap_with(other) if other is not None else ""
             if not overlap:
                 continue
-            sighting = self._sightings.setdefault(
+            observed = self._observed.setdefault(
                 key, ObservedLease(self._clock, LeaseTerms().term_seconds)
             )
-            holder = sighting.note(spec_of(lease))
+            holder = observed.update(spec_of(lease))
             if not holder:
                 continue
-            if self._first.setdefault(key, sighting.seen) != sighting.seen:
+            if self._first.setdefault(key, observed.renewal) != observed.renewal:
                 raise another_controller(
                     f"{holder} (Lease {key[0]}/{key[1]}), which acts on {overlap},",
-                    "give one of them other values of --namespace or --partition",
+                    "use different values of --namespace or --partition",
                 )
             is_undecided = True
         return is_undecided
@@ -96,7 +97,7 @@ class OverlapCheck:
             except Forbidden as error:
                 self._sees_all = False
                 _LOG.warning(
-                    "Controllers with another home than %s cannot be seen: %s",
+                    "Cannot check for controllers with another home than %s: %s",
                     self._home,
                     error.message,
                 )
@@ -105,6 +106,6 @@ class OverlapCheck:
         except TransientError:
             raise
         except ApiError as error:
-            _LOG.warning("Other controllers cannot be seen: %s", error.message)
+            _LOG.warning("Cannot check for other controllers: %s", error.message)
             return []
         return list(leases.items)

@@ -1,4 +1,4 @@
-"""PeriodicTask work: what is done now and then, from a thread of its own."""
+"""Periodic tasks: work that is repeated in a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class PeriodicTask:
-    """Work that is done again and again; what goes wrong is tried the next time.
+    """Task that is repeated until it is closed, also after errors.
 
-    `what` says for the log what is done, and `level` how bad it is if that must wait. At first
-    it waits for `first_seconds`: a process that starts has more urgent things to do. The work
-    may say itself when it is due again.
+    `name` describes the task in the log, and `level` is the level of its errors there. The first
+    run is delayed by `first_seconds`, because a starting process has more urgent work. `act` may
+    return the seconds until the next run. It has a thread of its own, not a timer, because it
+    sends requests.
     """
 
     def __init__(
         self,
         clock: Clock,
-        what: str,
+        name: str,
         act: Callable[[], float | None],
         *,
         first_seconds: float = 0.0,
@@ -34,7 +35,7 @@ class PeriodicTask:
         level: int = logging.INFO,
     ) -> None:
         self._clock = clock
-        self._what = what
+        self._name = name
         self._act = act
         self._first_seconds = first_seconds
         self._every_seconds = every_seconds
@@ -45,32 +46,32 @@ class PeriodicTask:
         self._is_closed = False
 
     def start(self, *, at_once: bool = False) -> None:
-        """Begin; with `at_once` it is done for the first time before this comes back."""
-        first = self.do() if at_once else self._first_seconds
-        Thread(target=self._keep, args=(first,), name=self._what, daemon=True).start()
+        """Start the thread. With `at_once` the first run ends before this returns."""
+        first = self.run_once() if at_once else self._first_seconds
+        Thread(target=self._repeat, args=(first,), name=self._name, daemon=True).start()
 
     def close(self) -> None:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
-    def _keep(self, first_seconds: float) -> None:
+    def _repeat(self, first_seconds: float) -> None:
         self._wait(first_seconds)
         while not self._is_closed:
-            self._wait(self.do())
+            self._wait(self.run_once())
 
-    def do(self) -> float:
-        """Do it now; say after how many seconds it is due again."""
+    def run_once(self) -> float:
+        """Run the task; return the seconds until the next run."""
         try:
             again = self._act()
         except LeadershipLost:
             return self._retry_seconds
         except KanisterError as error:
             self._on_error(error)
-            _LOG.log(self._level, "%s must wait: %s", self._what.capitalize(), error.message)
+            _LOG.log(self._level, "Cannot complete %s: %s", self._name, error.message)
             return self._retry_seconds
-        except Exception:  # noqa: BLE001 # what a user wrote into an object must not end it
-            _LOG.exception("%s fell over", self._what.capitalize())
+        except Exception:  # noqa: BLE001 # an unexpected object must not end the task
+            _LOG.exception("Cannot complete %s because of a bug", self._name)
             return self._retry_seconds
         return self._every_seconds if again is None else again
 

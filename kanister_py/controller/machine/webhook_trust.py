@@ -1,8 +1,8 @@
-"""Trust in the webhook: certificates by which the API server knows this replica, and renewals.
+"""Certificate of the webhook, and its CA bundle in the webhook configuration.
 
-An authority of our own signs the webhook's certificate; both live in Secrets that all
-replicas share. Whatever the API server must trust is written into the configuration of
-the webhook before a certificate that needs it is used: nobody meets a stranger.
+Our own authority signs the webhook's certificate. Both are in Secrets that all replicas share.
+The CA bundle is written to the webhook configuration before a certificate that needs it is
+used, so that the API server never rejects a replica.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ CONFIGURATIONS: Final = GroupVersionResource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"
 )
 _SECRET: Final = "kanister-py-webhook"  # noqa: S105 - the name of a Secret, not its content
-_LOOK_SECONDS: Final = 600.0
-_AGAIN_SECONDS: Final = 5.0
+_CHECK_SECONDS: Final = 600.0
+_RETRY_SECONDS: Final = 5.0
 
 
 class WebhookSettings(NamedTuple):
-    """Where the Secrets are, by which names the API server calls, and who names us to it."""
+    """Namespace of the Secrets, DNS names of the webhook, and its configuration."""
 
     namespace: str
     names: tuple[str, ...]
     configuration: str = "kanister-py"
-    """Empty if this process serves no webhook."""
+    """Name of the ValidatingWebhookConfiguration; empty if this process serves no webhook."""
     secret: str = _SECRET
-    """Secret of the certificate. That of its authority is called `<secret>-authority`."""
-    look_seconds: float = _LOOK_SECONDS
+    """Secret of the certificate. The Secret of its authority is called `<secret>-authority`."""
+    check_seconds: float = _CHECK_SECONDS
 
 
 class WebhookTrust:
-    """Certificate of the webhook, kept good, and the API server's trust in it."""
+    """Certificate of the webhook, renewed in time and trusted by the API server."""
 
     def __init__(
         self,
@@ -59,33 +59,33 @@ class WebhookTrust:
         self._use = use
         self._used: KeyPair | None = None
         self._trouble = "has no certificate yet"
-        # A replica that has a certificate goes on with it; the next look may do better.
-        self._looking = PeriodicTask(
+        # After an error, a replica with a certificate continues to use it.
+        self._renewal = PeriodicTask(
             clock=clock,
-            what="the webhook's certificate",
-            act=self.look,
-            every_seconds=settings.look_seconds,
-            retry_seconds=_AGAIN_SECONDS,
+            name="the renewal of the webhook's certificate",
+            act=self.renew,
+            every_seconds=settings.check_seconds,
+            retry_seconds=_RETRY_SECONDS,
             on_error=self._note,
             level=logging.WARNING,
         )
 
     def start(self) -> None:
-        self._looking.start()
+        self._renewal.start()
 
     def close(self) -> None:
-        self._looking.close()
+        self._renewal.close()
 
     def check(self) -> str:
-        """Return why there is no certificate, or nothing."""
+        """Return why there is no certificate; empty if there is one."""
         return self._trouble if self._used is None else ""
 
-    def look(self) -> None:
-        """Renew what must be renewed, have it trusted, then use it."""
+    def renew(self) -> None:
+        """Renew the certificate if necessary, update the CA bundle, then use the certificate."""
         settings = self._settings
         authority = self._keeper.keep_authority(settings.namespace, f"{settings.secret}-authority")
         if settings.configuration:
-            self._have_trusted(authority.bundle)
+            self._write_bundle(authority.bundle)
         pair = self._keeper.keep_certificate(
             settings.namespace, settings.secret, settings.names, authority
         )
@@ -93,12 +93,12 @@ class WebhookTrust:
             self._use(pair)
             self._used = pair
 
-    def _have_trusted(self, bundle: str) -> None:
+    def _write_bundle(self, bundle: str) -> None:
         name = self._settings.configuration
         configuration = find(self._cluster, CONFIGURATIONS, name)
         if configuration is None:
-            # It may come later, with the chart that is being installed.
-            _LOG.info("ValidatingWebhookConfiguration %s is not there: nobody asks us", name)
+            # The chart that is being installed may create it later.
+            _LOG.info("ValidatingWebhookConfiguration %s does not exist yet", name)
             return
         encoded = base64.b64encode(bundle.encode()).decode()
         webhooks = configuration.get("webhooks") or ()
@@ -106,7 +106,7 @@ class WebhookTrust:
         if not stale:
             return
         patch = [
-            # Should another client have changed the list meanwhile, the next look does it.
+            # If another client has changed the list, the next run repeats the patch.
             {
                 "op": "test",
                 "path": "/metadata/resourceVersion",
@@ -124,10 +124,10 @@ class WebhookTrust:
         self._trouble = error.message
 
 
-def _stale(webhooks: Sequence[dict[str, object]], wanted: str) -> list[int]:
+def _stale(webhooks: Sequence[dict[str, object]], bundle: str) -> list[int]:
     clients = [webhook.get("clientConfig") for webhook in webhooks]
     return [
         index
         for index, client in enumerate(clients)
-        if isinstance(client, dict) and client.get("caBundle") != wanted
+        if isinstance(client, dict) and client.get("caBundle") != bundle
     ]

@@ -1,6 +1,7 @@
-"""Work loop: a queue, the threads that look at what comes out of it, and what becomes of a look.
+"""Work queue of object keys, and the threads that reconcile them.
 
-A queue gives out keys in order, each once, each in one pair of hands, and a share for every group.
+A key is in the queue once and is reconciled by one thread at a time. Groups of keys can be
+limited to a number of threads.
 """
 
 from __future__ import annotations
@@ -23,17 +24,16 @@ _LOG: Final = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 REQUEUE_RULE: Final = RetryRule(NO_LIMIT, 0.5, 2.0, 60.0)
 Groups: TypeAlias = Sequence[tuple[Hashable, int]]
-"""The groups of a key, and of how many of a group's keys may be in hand at a time."""
+"""The groups of a key, and how many keys of a group may be reconciled at the same time."""
 GroupsOf: TypeAlias = Callable[[Key], Groups]
 
 
 class WorkQueue(Generic[Key]):
-    """Keys that are to be looked at, whatever kind of object they name.
+    """Queue of keys to reconcile.
 
-    A key that is added while it is looked at comes again when that is done,
-    so that no change goes unseen and no two look at one thing at once. A key may
-    belong to groups, of each of which only so many keys are in hand at a time:
-    what keeps those busy keeps nobody else waiting.
+    A key that is added while it is being reconciled is queued again afterwards, so that no
+    change is missed and no two threads reconcile the same object. Limits on groups keep the
+    keys of a slow group from taking all threads.
     """
 
     def __init__(
@@ -51,29 +51,29 @@ class WorkQueue(Generic[Key]):
         self._changed = Condition()
         self._ready: deque[Key] = deque()
         self._waiting: dict[Key, float] = {}
-        """All that wait, ready or behind their group, and since when."""
+        """All queued keys, ready or parked, and when they were added."""
         self._parked: dict[Hashable, deque[Key]] = defaultdict(deque)
         self._groups: dict[Key, Groups] = {}
-        """Groups of those that wait, as found when their turn came first. They stay: a key that
-        is let up for a place in a group, and does not take it, would let nobody else up."""
-        self._in_hand: dict[Key, Groups] = {}
+        """Groups of the queued keys, as determined when their turn came first. They are fixed:
+        a key that left a group while it was parked would never make room for the next one."""
+        self._active: dict[Key, Groups] = {}
         self._busy: dict[Hashable, int] = defaultdict(int)
         self._failures: dict[Key, int] = {}
         self._later: dict[Key, Timer] = {}
         self._is_closed = False
 
     def add(self, key: Key) -> None:
-        """Have a key looked at as soon as a worker has time."""
+        """Queue a key, unless it is queued already."""
         with self._changed:
             if self._is_closed or key in self._waiting:
                 return
             self._waiting[key] = self._clock.monotonic()
-            if key not in self._in_hand:
+            if key not in self._active:
                 self._ready.append(key)
                 self._changed.notify()
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Have a key looked at after some time; the earliest of several times counts."""
+        """Queue a key after a delay. Of several delays the earliest end counts."""
         with self._changed:
             if self._is_closed:
                 return
@@ -91,9 +91,10 @@ class WorkQueue(Generic[Key]):
         self.add(key)
 
     def add_rate_limited(self, key: Key) -> float:
-        """Have a key looked at again after a while that grows with each failure; say how long.
+        """Queue a key after a delay that grows with each failure; return the delay in seconds.
 
-        One that has failed more often than its rule allows is forgotten: that is infinitely long.
+        A key that has failed more often than the retry rule allows is not queued again; the
+        delay is infinite then.
         """
         with self._changed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
@@ -105,12 +106,12 @@ class WorkQueue(Generic[Key]):
         return seconds
 
     def forget(self, key: Key) -> None:
-        """Let the next failure be the first again."""
+        """Reset the failures of a key."""
         with self._changed:
             self._failures.pop(key, None)
 
     def drop(self, key: Key) -> None:
-        """Forget a key whose object is gone; one that waits is still looked at."""
+        """Cancel the delayed additions of a key whose object is gone. A queued key stays."""
         with self._changed:
             self._failures.pop(key, None)
             later = self._later.pop(key, None)
@@ -118,7 +119,7 @@ class WorkQueue(Generic[Key]):
             later.cancel()
 
     def take(self) -> Key | None:
-        """Wait for a key, and take it in hand; None once the queue is closed."""
+        """Wait for a key to reconcile; `done` must follow. None once the queue is closed."""
         with self._changed:
             while not self._is_closed:
                 while self._ready:
@@ -128,12 +129,12 @@ class WorkQueue(Generic[Key]):
                         groups = () if self._groups_of is None else self._groups_of(key)
                         self._groups[key] = groups
                     if self._park(key, groups):
-                        # Its other groups may have room that it came back for.
+                        # It was unparked for a place in another group, which it does not take.
                         for group, most in groups:
-                            self._let_up(group, most)
+                            self._unpark(group, most)
                         continue
                     del self._waiting[key]
-                    self._in_hand[key] = self._groups.pop(key)
+                    self._active[key] = self._groups.pop(key)
                     for group, _ in groups:
                         self._busy[group] += 1
                     return key
@@ -141,7 +142,7 @@ class WorkQueue(Generic[Key]):
         return None
 
     def _park(self, key: Key, groups: Groups) -> bool:
-        """Put a key aside if one of its groups is busy enough."""
+        """Set a key aside if one of its groups is at its limit."""
         for group, most in groups:
             if self._busy.get(group, 0) >= most:
                 self._parked[group].append(key)
@@ -149,19 +150,19 @@ class WorkQueue(Generic[Key]):
         return False
 
     def done(self, key: Key) -> None:
-        """Put a key down again."""
+        """Mark a key as reconciled, and queue it again if it was added meanwhile."""
         with self._changed:
-            for group, most in self._in_hand.pop(key):
+            for group, most in self._active.pop(key):
                 self._busy[group] -= 1
                 if not self._busy[group]:
                     del self._busy[group]
-                self._let_up(group, most)
+                self._unpark(group, most)
             if key in self._waiting and not self._is_closed:
                 self._ready.append(key)
                 self._changed.notify()
 
-    def _let_up(self, group: Hashable, most: int) -> None:
-        """Make the first that waits for a group ready, unless another group holds it up."""
+    def _unpark(self, group: Hashable, most: int) -> None:
+        """Make the first key of a group ready that no other group blocks."""
         if self._busy.get(group, 0) >= most:
             return
         parked = self._parked.pop(group, None)
@@ -176,7 +177,7 @@ class WorkQueue(Generic[Key]):
             self._parked[group] = parked
 
     def close(self) -> None:
-        """Give out nothing any more."""
+        """Discard all keys, and make `take` return None."""
         with self._changed:
             self._is_closed = True
             self._ready.clear()
@@ -188,32 +189,32 @@ class WorkQueue(Generic[Key]):
 
     @property
     def depth(self) -> int:
-        """Say how many keys wait."""
+        """The number of queued keys."""
         with self._changed:
             return len(self._waiting)
 
     @property
     def oldest_seconds(self) -> float:
-        """Say how long the key has waited that waits for longest."""
+        """How long the oldest key has been queued."""
         with self._changed:
             since = next(iter(self._waiting.values()), None)
         return 0.0 if since is None else self._clock.monotonic() - since
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody looks at anything, and nothing waits."""
+        """Whether no key is queued or being reconciled."""
         with self._changed:
-            return not self._waiting and not self._in_hand
+            return not self._waiting and not self._active
 
 
 class PassResult(NamedTuple):
-    """What came of a look at an object.
+    """Result of reconciling an object.
 
-    It came to rest, if only until `again_seconds` have passed; or it failed, and is looked
-    at again after a while that grows.
+    Without a failure the object is reconciled again after `requeue_seconds`, or after its next
+    change. After a failure it is retried with growing delays.
     """
 
-    again_seconds: float | None = None
+    requeue_seconds: float | None = None
     has_failed: bool = False
 
 
@@ -222,9 +223,9 @@ FAILED: Final = PassResult(has_failed=True)
 
 
 class WorkLoop(Generic[Key]):
-    """Threads that look at whatever is in a queue.
+    """Work queue and the threads that reconcile its keys.
 
-    A look gives what came of it, or None if it has seen to the next look by itself.
+    The `reconcile` function returns a result, or None if it has queued the key itself.
     `give_up` is called with a key that has failed more often than `retry` allows.
     """
 
@@ -251,49 +252,49 @@ class WorkLoop(Generic[Key]):
             name, lambda: float(self.queue.depth), lambda: self.queue.oldest_seconds
         )
 
-    def start(self, look: Callable[[Key], PassResult | None]) -> None:
-        """Begin to look."""
+    def start(self, reconcile: Callable[[Key], PassResult | None]) -> None:
+        """Start the threads."""
         for _ in range(self._threads):
-            Thread(target=self._work, args=(look,), name=self._name, daemon=True).start()
+            Thread(target=self._work, args=(reconcile,), name=self._name, daemon=True).start()
 
     def close(self) -> None:
         self.queue.close()
 
-    def _work(self, look: Callable[[Key], PassResult | None]) -> None:
+    def _work(self, reconcile: Callable[[Key], PassResult | None]) -> None:
         kind_of, passes, seconds = self._kind_of, self._metrics.passes, self._metrics.pass_seconds
         while (key := self.queue.take()) is not None:
             kind = self._name if kind_of is None else kind_of(key)
             began = self._clock.monotonic()
             outcome = "done"
             try:
-                result = look(key)
+                result = reconcile(key)
                 if result is not None:
                     outcome = self._settle(key, result)
             except LeadershipLost:
                 outcome = "not the leader"
             except KanisterError as error:
                 outcome = error.reason
-                self._look_again(key)
+                self._retry(key)
                 level = logging.INFO if isinstance(error, TransientError) else logging.WARNING
-                _LOG.log(level, "%s %s is looked at again: %s", kind, key, error.message)
-            except BaseException:  # noqa: BLE001 # one object that nobody can look at, or whose function calls sys.exit, must not keep others waiting
+                _LOG.log(level, "%s %s is reconciled again later: %s", kind, key, error.message)
+            except BaseException:  # noqa: BLE001 # a bug, or a function that calls sys.exit, must not end the thread
                 outcome = "Fault"
-                self._look_again(key)
-                _LOG.exception("Looking at %s %s fell over", kind, key)
+                self._retry(key)
+                _LOG.exception("Reconciling %s %s failed because of a bug", kind, key)
             finally:
                 self.queue.done(key)
                 passes.labels(kind, outcome).inc()
                 seconds.labels(kind).observe(self._clock.monotonic() - began)
 
-    def _settle(self, key: Key, found: PassResult) -> str:
-        if found.has_failed:
-            self._look_again(key)
+    def _settle(self, key: Key, result: PassResult) -> str:
+        if result.has_failed:
+            self._retry(key)
             return "failed"
         self.queue.forget(key)
-        if found.again_seconds is not None:
-            self.queue.add_after(key, found.again_seconds)
+        if result.requeue_seconds is not None:
+            self.queue.add_after(key, result.requeue_seconds)
         return "done"
 
-    def _look_again(self, key: Key) -> None:
+    def _retry(self, key: Key) -> None:
         if self.queue.add_rate_limited(key) == inf:
             self._give_up(key)

@@ -1,4 +1,4 @@
-"""Writing of status, conditions, finalizers and objects: only what is not there already."""
+"""Writing status, conditions, finalizers and objects, only if something changes."""
 
 from __future__ import annotations
 
@@ -22,34 +22,36 @@ from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
 FIELD_MANAGER: Final = "kanister-py"
 
 
-def says(live: Any, wanted: Any) -> bool:
-    """Say whether everything that is wanted stands in an object, whatever else does.
+def has_fields(live: Any, desired: Any) -> bool:
+    """Return whether a live object has all fields of a desired one.
 
-    A cluster fills in defaults, so what is not wanted counts for nothing. Lists must be
-    of one length: what one leaves out of a list is meant to go.
+    Additional fields are ignored, because the cluster fills in defaults. Lists must have the
+    same length: an entry that is not desired has to be removed.
     """
-    if live == wanted:
+    if live == desired:
         return True
-    if isinstance(wanted, Mapping):
+    if isinstance(desired, Mapping):
         return isinstance(live, Mapping) and all(
-            says(live.get(key), value) for key, value in wanted.items()
+            has_fields(live.get(key), value) for key, value in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         return (
             isinstance(live, list)
-            and len(live) == len(wanted)
-            and all(says(entry, value) for entry, value in zip(live, wanted, strict=True))
+            and len(live) == len(desired)
+            and all(has_fields(entry, value) for entry, value in zip(live, desired, strict=True))
         )
-    # What is wanted empty may be left out.
-    return live is None and wanted in ("", False, 0)
+    # The cluster may drop a field with an empty value.
+    return live is None and desired in ("", False, 0)
 
 
-def ensure(cluster: Cluster, resource: GroupVersionResource, wanted: dict[str, Any]) -> KubeObject:
-    """Make an object say what it shall; one that already does is not written."""
-    live = find(cluster, resource, wanted["metadata"]["name"], namespace_of(wanted))
-    if live is not None and says(live, wanted):
+def apply_if_changed(
+    cluster: Cluster, resource: GroupVersionResource, desired: dict[str, Any]
+) -> KubeObject:
+    """Apply an object, unless the live one has all its fields; return the live object."""
+    live = find(cluster, resource, desired["metadata"]["name"], namespace_of(desired))
+    if live is not None and has_fields(live, desired):
         return live
-    return cluster.apply(wanted, field_manager=FIELD_MANAGER, force=True)
+    return cluster.apply(desired, field_manager=FIELD_MANAGER, force=True)
 
 
 def delete_as_seen(
@@ -58,9 +60,9 @@ def delete_as_seen(
     obj: Mapping[str, Any],
     propagation: Propagation | None = None,
 ) -> KubeObject | None:
-    """Delete an object as it was seen, and give what is left of it; None if it was gone.
+    """Delete an object in the version that was read; return its remains, or None if it was gone.
 
-    Who has changed it meanwhile had a reason, be it another leader: `Conflict`.
+    Raises `Conflict` if another client, such as a new leader, has changed it since.
     """
     metadata = obj["metadata"]
     try:
@@ -80,13 +82,16 @@ def delete_as_seen(
 
 
 def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
-    """Say one thing; when it began to be so is added where it is written."""
-    made = {"type": kind, "status": status, "reason": reason}
-    return {**made, "message": message} if message else made
+    """Return a condition without a transition time, which is added when it is written."""
+    fields = {"type": kind, "status": status, "reason": reason}
+    return {**fields, "message": message} if message else fields
 
 
 def judgement(kind: str, why_not: str, good: str, bad: str) -> dict[str, Any]:
-    """Say whether something is so: not if there is a reason against it."""
+    """Return a condition that is false with the message `why_not`, or true without one.
+
+    `good` and `bad` are the reasons.
+    """
     return condition(kind, "False", bad, why_not) if why_not else condition(kind, "True", good)
 
 
@@ -97,11 +102,11 @@ def with_conditions(
     now: datetime,
     generation: int,
 ) -> dict[str, Any]:
-    """Put conditions into a status. Its time is that of the last change of its status."""
-    by_type = {each["type"]: each for each in status.get("conditions") or ()}
+    """Return a status with conditions. Transition times change only with a condition's status."""
+    by_type = {present["type"]: present for present in status.get("conditions") or ()}
     dated = {"observedGeneration": generation, "lastTransitionTime": text_of_time(now)}
-    for each in conditions:
-        merge_condition(by_type, {**each, **dated}, kept_by=STATUS_FIELD)
+    for new in conditions:
+        merge_condition(by_type, {**new, **dated}, kept_by=STATUS_FIELD)
     return {**status, "conditions": list(by_type.values())}
 
 
@@ -114,10 +119,10 @@ def write_status(
     *,
     patched: GroupVersionResource | None = None,
 ) -> KubeObject:
-    """Write conditions into the status of an object as it was read, or into the one it shall have.
+    """Write conditions, and `status` if it is given; return the object with its new status.
 
-    Gives the object as it is then: the same one if nothing had to be written. With
-    `patched`, its resource, conditions alone are written: the rest may change meanwhile.
+    Returns `obj` itself if nothing had to be written. With `patched`, the resource of the
+    object, only the conditions are written, so that other fields may change at the same time.
     """
     before = status_of(obj)
     desired = with_conditions(
@@ -142,18 +147,18 @@ def write_status(
 # Finalizers
 
 
-def hold(cluster: Cluster, obj: KubeObject, finalizer: str) -> KubeObject:
-    """Have an object stay until it is let go, should it be deleted."""
+def add_finalizer(cluster: Cluster, obj: KubeObject, finalizer: str) -> KubeObject:
+    """Add a finalizer to an object that lacks it; return the object as it is then."""
     metadata = obj["metadata"]
     finalizers = metadata.get("finalizers") or []
     if finalizer in finalizers:
         return obj
-    held = {**metadata, "finalizers": [*finalizers, finalizer]}
-    return cluster.replace({**obj, "metadata": held}, field_manager=FIELD_MANAGER)
+    extended = {**metadata, "finalizers": [*finalizers, finalizer]}
+    return cluster.replace({**obj, "metadata": extended}, field_manager=FIELD_MANAGER)
 
 
-def let_go(cluster: Cluster, obj: KubeObject, *finalizers: str) -> None:
-    """Take finalizers off an object that is on its way out."""
+def remove_finalizers(cluster: Cluster, obj: KubeObject, *finalizers: str) -> None:
+    """Remove finalizers from an object that is being deleted."""
     metadata = obj["metadata"]
     left = [
         finalizer for finalizer in metadata.get("finalizers") or () if finalizer not in finalizers

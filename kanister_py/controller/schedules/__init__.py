@@ -1,1 +1,1 @@
-"""Schedules on a cluster: their times, and the ActionSets that are made for them."""
+"""Schedules on a cluster: their due times, and the ActionSets that are created for them."""

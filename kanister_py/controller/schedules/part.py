@@ -1,7 +1,7 @@
-"""The part of the controller that makes ActionSets at their times: watches, a queue, one timer.
+"""The part of the controller that creates ActionSets when they are due.
 
-At rest a schedule costs an alarm and a few dozen bytes: what it says is read when its time
-has come.
+Between its due times a schedule costs a timer and a few dozen bytes, because its spec is read
+again when it is due.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from kanister_py.ports.cluster import KubeObject
 _LOG: Final = logging.getLogger(__name__)
 
 _THREADS: Final = 2
-_LOOK_FOR_KIND_SECONDS: Final = 60.0
-_TRY_AGAIN_SECONDS: Final = 2.0
-_LOOK_AT_CLOCK_SECONDS: Final = 10.0
+_KIND_CHECK_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 2.0
+_CLOCK_CHECK_SECONDS: Final = 10.0
 _CLOCK_IS_SET_SECONDS: Final = 0.5
 _NOT_SYNCED_SECONDS: Final = 0.2
 
 
-class Rest(NamedTuple):
-    """What is kept of a schedule: when it is to be looked at, at once if `is_new`."""
+class ScheduleEntry(NamedTuple):
+    """Cached time at which a schedule is reconciled next; at once if `is_new`."""
 
     uid: str
     generation: int
@@ -57,8 +57,8 @@ class Rest(NamedTuple):
     is_new: bool = False
 
 
-class RunsSeen:
-    """What is seen of ActionSets, by the schedule that they belong to."""
+class RunsBySchedule:
+    """Cached ActionSets by the schedule that they belong to."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -79,9 +79,9 @@ class RunsSeen:
 
 
 class Schedules:
-    """Schedules as a part of the controller, which runs them for as long as it leads.
+    """Part of the controller that runs Schedules.
 
-    A cluster that has no such kind, or does not let us see it, is asked again every minute.
+    If the kind does not exist, or may not be read, it is checked again every minute.
     """
 
     def __init__(self, tools: PartTools, namespaces: Sequence[str], partition: str = "") -> None:
@@ -96,9 +96,9 @@ class Schedules:
         self._is_watching = False
         self._has_begun = False
         self._logged = ""
-        self._seen_runs = RunsSeen()
-        self._seen_deletions = RunsSeen()
-        self.store: WatchCache[Rest] = WatchCache(
+        self._seen_runs = RunsBySchedule()
+        self._seen_deletions = RunsBySchedule()
+        self.store: WatchCache[ScheduleEntry] = WatchCache(
             cluster=cluster,
             clock=clock,
             resource=SCHEDULES,
@@ -127,26 +127,26 @@ class Schedules:
         self._reconciler = ScheduleReconciler(tools, self._seen_runs.of, self._seen_deletions.of)
         self._beginning = PeriodicTask(
             clock=clock,
-            what="the look for schedules",
+            name="the check for the kind Schedule",
             act=self._begin,
-            every_seconds=_LOOK_FOR_KIND_SECONDS,
-            retry_seconds=_TRY_AGAIN_SECONDS,
+            every_seconds=_KIND_CHECK_SECONDS,
+            retry_seconds=_RETRY_SECONDS,
         )
-        self._clock_set_at = self._offset()
+        self._clock_offset = self._offset()
         self._clock_watch = PeriodicTask(
             clock=clock,
-            what="the look at the clock",
-            act=self._look_at_clock,
-            first_seconds=_LOOK_AT_CLOCK_SECONDS,
-            every_seconds=_LOOK_AT_CLOCK_SECONDS,
+            name="the check of the clock",
+            act=self._check_clock,
+            first_seconds=_CLOCK_CHECK_SECONDS,
+            every_seconds=_CLOCK_CHECK_SECONDS,
         )
 
-    # Its life
+    # Start and close
 
     def start(self) -> None:
         self._beginning.start(at_once=True)
         self._clock_watch.start()
-        self._loop.start(self._look)
+        self._loop.start(self._reconcile)
 
     def close(self) -> None:
         self._beginning.close()
@@ -187,10 +187,10 @@ class Schedules:
         troubles = [cache.trouble for cache in self._stores if cache.trouble]
         return troubles[0] if troubles and self._is_watching else ""
 
-    # What the watches tell
+    # Changes that the watches report
 
-    def _keep(self, obj: KubeObject) -> Rest | None:
-        """Keep of a schedule when to look at it; what it says is forgotten again."""
+    def _keep(self, obj: KubeObject) -> ScheduleEntry | None:
+        """Return the time at which to reconcile a schedule; its spec is not cached."""
         if labelled_partition(obj) != self._partition:
             return None
         metadata, status = obj["metadata"], status_of(obj)
@@ -201,20 +201,20 @@ class Schedules:
             schedule = parse_schedule(obj)
         except InvalidDocument:
             self._show(obj, None, now)
-            return Rest(uid, generation, is_new=is_unseen)
+            return ScheduleEntry(uid, generation, is_new=is_unseen)
         self._show(obj, schedule, now)
         if is_unseen:
-            return Rest(uid, generation, is_new=True)
+            return ScheduleEntry(uid, generation, is_new=True)
         decision = decide(situation_of(obj, schedule, now))
         is_new = (
             decision.act is not Act.REST
             or is_suspended(obj) is not schedule.is_suspended
             or bool((status.get("backups") or {}).get("leaving"))
         )
-        return Rest(uid, generation, decision.requeue_at, is_new=is_new)
+        return ScheduleEntry(uid, generation, decision.requeue_at, is_new=is_new)
 
     def _show(self, obj: KubeObject, schedule: Schedule | None, now: datetime) -> None:
-        """Show the numbers of a schedule; without `schedule` it is invalid."""
+        """Set the metrics of a schedule; without `schedule` it is invalid."""
         metadata, spec = obj["metadata"], spec_of(spec_of(obj).get("template") or {})
         acts = acts_of({"metadata": {"namespace": namespace_of(obj)}, "spec": spec})
         interval = longest_interval(schedule, created_at(obj, now), now) if schedule else None
@@ -231,28 +231,32 @@ class Schedules:
             ),
         )
 
-    def _on_schedule(self, key: ObjectKey, old: Rest | None, new: Rest | None) -> None:
+    def _on_schedule(
+        self, key: ObjectKey, old: ScheduleEntry | None, new: ScheduleEntry | None
+    ) -> None:
         if new is None:
             self._reconciler.forget(key)
         elif new != old:
-            self._set_alarm(key, new)
+            self._queue(key, new)
 
-    def _set_alarm(self, key: ObjectKey, rest: Rest) -> None:
-        if rest.is_new:
+    def _queue(self, key: ObjectKey, entry: ScheduleEntry) -> None:
+        if entry.is_new:
             self._loop.queue.add(key)
-        elif rest.requeue_at is not None:
-            left = (rest.requeue_at - self._clock.now()).total_seconds()
+        elif entry.requeue_at is not None:
+            left = (entry.requeue_at - self._clock.now()).total_seconds()
             self._loop.queue.add_after(key, left)
 
-    def _on_run(self, seen: RunsSeen, key: ObjectKey, old: Run | None, new: Run | None) -> None:
+    def _on_run(
+        self, seen: RunsBySchedule, key: ObjectKey, old: Run | None, new: Run | None
+    ) -> None:
         run = new or old
         if run is None or not run.schedule:
             return
         schedule = ObjectKey(key.namespace, run.schedule)
         seen.take(schedule, key.name, new)
         if old is None and new is not None and new.ended is None:
-            # What was made here is noted as under way; to see it says nothing more.
-            is_news = not self._reconciler.has_made(schedule, new.uid)
+            # A run that this process created is in the status already.
+            is_news = not self._reconciler.has_created(schedule, new.uid)
         else:
             is_news = (
                 old is None
@@ -262,24 +266,24 @@ class Schedules:
         if is_news and self.store.get(schedule) is not None:
             self._loop.queue.add(schedule)
 
-    def _look(self, key: ObjectKey) -> PassResult | None:
+    def _reconcile(self, key: ObjectKey) -> PassResult | None:
         if not (self._runs.has_synced and self._deletions.has_synced):
-            # A run under way that is not seen yet would be no reason to wait.
+            # An active run that is not in the cache yet would be started a second time.
             self._loop.queue.add_after(key, _NOT_SYNCED_SECONDS)
             return None
         return self._reconciler.reconcile(key)
 
-    # The clock on the wall
+    # Changes of the clock
 
     def _offset(self) -> timedelta:
         return timedelta(seconds=self._clock.now().timestamp() - self._clock.monotonic())
 
-    def _look_at_clock(self) -> None:
-        """Set every alarm anew once the clock was set: alarms count seconds alone."""
+    def _check_clock(self) -> None:
+        """Recompute the delays of all schedules after the clock was set."""
         offset = self._offset()
-        if abs((offset - self._clock_set_at).total_seconds()) < _CLOCK_IS_SET_SECONDS:
+        if abs((offset - self._clock_offset).total_seconds()) < _CLOCK_IS_SET_SECONDS:
             return
-        self._clock_set_at = offset
-        _LOG.info("The clock was set: the times of all schedules are looked at again")
+        self._clock_offset = offset
+        _LOG.info("The clock was set: recomputing the delays of all schedules")
         for key, entry in self.store.items():
-            self._set_alarm(key, entry)
+            self._queue(key, entry)

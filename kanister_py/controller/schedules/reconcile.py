@@ -1,7 +1,7 @@
-"""Reconciling a schedule: one look at it, and what is due carried out.
+"""Reconciling a schedule: starting, skipping and replacing runs that are due.
 
-What decides is read anew in each look, never taken from a watch: a look that starts
-something must not rest on a status of yesterday.
+Each pass reads the schedule from the API server and not from a watch, because a run must not
+be started from an outdated status.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from kanister_py.ports.cluster import KubeObject, find
 _LOG: Final = logging.getLogger(__name__)
 
 _SKIP_MESSAGES: Final = {
-    Reason.MISSED: "Left out the time {time}: it was missed by more than startingDeadline",
-    Reason.STILL_RUNNING: "Left out the time {time}: a run is still under way",
+    Reason.MISSED: "Skipped the run at {time}: it was missed by more than startingDeadline",
+    Reason.STILL_RUNNING: "Skipped the run at {time}: another run is still active",
 }
 
 
-class Made(NamedTuple):
-    """A run that was made here, until the watch tells of it."""
+class CreatedRun(NamedTuple):
+    """A run that this process has created, and that the watch has not reported yet."""
 
     name: str
     uid: str
 
 
 class ScheduleReconciler:
-    """Reconciler of Schedules. `runs_of` and `deletions_of` give what is seen of ActionSets."""
+    """Reconciler of Schedules. `runs_of` and `deletions_of` return cached ActionSets."""
 
     def __init__(
         self,
@@ -68,26 +68,26 @@ class ScheduleReconciler:
         deletions_of: Callable[[ObjectKey], Sequence[Run]],
     ) -> None:
         self._cluster, self._clock = tools.cluster, tools.clock
-        self._tell, self._metrics = tools.post_event, tools.metrics
+        self._post_event, self._metrics = tools.post_event, tools.metrics
         self._runs_of = runs_of
         self._deletions_of = deletions_of
         self._lock = Lock()
-        self._made: dict[ObjectKey, Made] = {}
+        self._created: dict[ObjectKey, CreatedRun] = {}
 
     def forget(self, key: ObjectKey) -> None:
-        """Hear that a schedule is gone."""
+        """Delete the data and metrics of a schedule that is gone."""
         with self._lock:
-            self._made.pop(key, None)
+            self._created.pop(key, None)
         self._metrics.forget_schedule(key.namespace, key.name)
 
-    def has_made(self, key: ObjectKey, uid: str) -> bool:
-        """Say whether a run is the one that was made and noted here, and not seen until now."""
+    def has_created(self, key: ObjectKey, uid: str) -> bool:
+        """Return whether this process created a run that the watch has not reported yet."""
         with self._lock:
-            created = self._made.get(key)
+            created = self._created.get(key)
             return created is not None and created.uid == uid
 
     def reconcile(self, key: ObjectKey) -> PassResult:
-        """Look at a schedule, and do what is due; say when it is to be looked at again."""
+        """Carry out what is due for a schedule; return when to reconcile it again."""
         obj = find(self._cluster, SCHEDULES, key.name, key.namespace)
         if obj is None or obj["metadata"].get("deletionTimestamp"):
             return DONE
@@ -124,29 +124,29 @@ class ScheduleReconciler:
         if schedule.keep.has_rules:
             conditions.append(_retention(plan))
         write_status(self._cluster, self._clock, obj, conditions, status)
-        self._tell_not_ready(obj, reason, why)
-        # Reported once the status is written: a process that dies before leaves both to the next.
-        self._say(obj, decision, started)
+        self._report_not_ready(obj, reason, why)
+        # Reported after the status is written. After a crash before, the next process does both.
+        self._report(obj, decision, started)
         self._collect(surplus_runs(runs, schedule.history))
-        waits = delete_backups(self._cluster, plan, subject_of(obj), self._tell)
+        waits = delete_backups(self._cluster, plan, subject_of(obj), self._post_event)
         requeue_at = earliest(decision.requeue_at, plan.requeue_at, now + waits if waits else None)
-        return (
-            DONE if requeue_at is None else PassResult(max(0.0, (requeue_at - now).total_seconds()))
-        )
+        if requeue_at is None:
+            return DONE
+        return PassResult(max(0.0, (requeue_at - now).total_seconds()))
 
     # Runs
 
     def _runs(self, key: ObjectKey) -> tuple[Sequence[Run], str]:
-        """Give the runs that are seen, and the name of one that was made and is not seen yet."""
+        """Return the cached runs, and the name of a created run that is not cached yet."""
         runs = self._runs_of(key)
         with self._lock:
-            created = self._made.get(key)
+            created = self._created.get(key)
             if created is not None and any(run.uid == created.uid for run in runs):
-                del self._made[key]
+                del self._created[key]
                 created = None
         if created is None:
             return runs, ""
-        # A watch shows most within a moment; what was gone before that is asked for.
+        # The watch reports most runs within a moment. This one may be deleted already.
         current = find(self._cluster, ACTION_SETS, created.name, key.namespace)
         if current is not None and current["metadata"]["uid"] == created.uid:
             return runs, created.name
@@ -154,33 +154,33 @@ class ScheduleReconciler:
         return runs, ""
 
     def _start(self, key: ObjectKey, obj: KubeObject, time: datetime) -> str:
-        """Make the ActionSet of a time, unless it is there; give its name."""
+        """Create the ActionSet for a due time, unless it exists; return its name."""
         name = name_of_run(key.name, obj["metadata"]["uid"], time)
         try:
             actionset = self._cluster.create(run_of(obj, name, time))
         except AlreadyExists:
-            # Who made it died before that was noted, or acts at this very moment.
-            found = find(self._cluster, ACTION_SETS, name, key.namespace)
-            if found is None:
+            # A process created it and died before writing the status, or another one is active.
+            existing = find(self._cluster, ACTION_SETS, name, key.namespace)
+            if existing is None:
                 return ""
-            actionset = found
+            actionset = existing
         with self._lock:
-            self._made[key] = Made(name, actionset["metadata"]["uid"])
+            self._created[key] = CreatedRun(name, actionset["metadata"]["uid"])
         return name
 
     def _cancel(self, obj: KubeObject, runs: Sequence[Run]) -> None:
         for run in runs:
             if run.is_active and not run.is_cancelled:
-                self._on(run, {"spec": {"cancel": True}})
-                message = f"Cancelled {run.name}; the next run begins when it has ended"
-                self._tell(subject_of(obj), NORMAL, "Replaced", message)
+                self._patch(run, {"spec": {"cancel": True}})
+                message = f"Cancelled {run.name}; the next run starts when it has ended"
+                self._post_event(subject_of(obj), NORMAL, "Replaced", message)
 
     def _collect(self, runs: Sequence[Run]) -> None:
         for run in runs:
-            self._on(run, None)
+            self._patch(run, None)
 
-    def _on(self, run: Run, patch: dict[str, object] | None) -> None:
-        """Change an ActionSet, or delete it without a change; one that is gone is fine."""
+    def _patch(self, run: Run, patch: dict[str, object] | None) -> None:
+        """Patch an ActionSet, or delete it without a patch. It may be gone already."""
         namespace = run.namespace
         try:
             if patch is None:
@@ -195,46 +195,47 @@ class ScheduleReconciler:
     def _refuse(self, obj: KubeObject, error: InvalidDocument) -> PassResult:
         why = "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
         if status_of(obj).get("observedGeneration") != obj["metadata"].get("generation"):
-            self._tell(subject_of(obj), WARNING, "Invalid", why)
+            self._post_event(subject_of(obj), WARNING, "Invalid", why)
         status = {**status_of(obj), "observedGeneration": obj["metadata"].get("generation", 0)}
         status.pop("nextTimes", None)
         refused = condition("Ready", "False", "Invalid", why)
         write_status(self._cluster, self._clock, obj, [refused], status)
         return DONE
 
-    def _tell_not_ready(self, obj: KubeObject, reason: str, message: str) -> None:
+    def _report_not_ready(self, obj: KubeObject, reason: str, message: str) -> None:
         """Post an event if a schedule stops being ready, or is not ready for another reason."""
         before = not_ready_condition(obj)
         if reason and (before.get("reason"), before.get("message")) != (reason, message):
             kind = NORMAL if reason == "Suspended" else WARNING
-            self._tell(subject_of(obj), kind, reason, message)
+            self._post_event(subject_of(obj), kind, reason, message)
 
     def _fail(self, obj: KubeObject, error: ApiError) -> PassResult:
-        """Say that the cluster does not take the ActionSet; it is tried again, then more rarely."""
-        message = f"The ActionSet cannot be made: {error.message}"
+        """Report that the cluster refuses the ActionSet, which is retried with growing delays."""
+        message = f"The ActionSet cannot be created: {error.message}"
         self._count(obj, REFUSED)
         refused = condition("Ready", "False", error.reason, message)
         if write_status(self._cluster, self._clock, obj, [refused]) is not obj:
-            self._tell(subject_of(obj), WARNING, error.reason, message)
+            self._post_event(subject_of(obj), WARNING, error.reason, message)
         return FAILED
 
     def _count(self, obj: KubeObject, outcome: str) -> None:
         self._metrics.count_time(namespace_of(obj), obj["metadata"]["name"], outcome)
 
-    def _say(self, obj: KubeObject, decision: Decision, started: str) -> None:
+    def _report(self, obj: KubeObject, decision: Decision, started: str) -> None:
         if decision.act is Act.START:
             self._count(obj, STARTED)
             _LOG.info("Schedule %s/%s runs %s", namespace_of(obj), obj["metadata"]["name"], started)
-            self._tell(subject_of(obj), NORMAL, "Started", f"Made ActionSet {started}")
+            message = f"Created ActionSet {started}"
+            self._post_event(subject_of(obj), NORMAL, "Started", message)
         elif decision.act is Act.SKIP and decision.time is not None:
             self._count(obj, SKIPPED)
             message = _SKIP_MESSAGES[decision.reason].format(time=text_of_time(decision.time))
-            self._tell(subject_of(obj), WARNING, str(decision.reason), message)
+            self._post_event(subject_of(obj), WARNING, str(decision.reason), message)
 
 
 def _retention(plan: Plan) -> dict[str, Any]:
     if not plan.failed:
         return condition("Retention", "True", "AsSaid")
     failed = min(plan.failed, key=lambda backup: backup.name)
-    message = f"{failed.name} could not delete {failed.parent}: {failed.error}; it is tried again"
+    message = f"{failed.name} could not delete {failed.parent}: {failed.error}; retrying"
     return condition("Retention", "False", "DeleteFailed", message)

@@ -1,4 +1,4 @@
-"""Retention on a cluster: deletions are begun, and what they deleted is noted."""
+"""Retention on a cluster: starts deletions of backups, and records those that ended."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def delete_backups(
 ) -> timedelta | None:
     """Carry out a plan; say when to look again if a backup is being read right now."""
     for done in plan.done:
-        # From here on its record may go, and the deletion with it.
+        # With this annotation the backup's ActionSet and its deletion may be deleted.
         note = {"metadata": {"annotations": {ARTIFACTS_ANNOTATION: DELETED}}}
         try:
             cluster.patch(ACTION_SETS, done.name, note, namespace=done.namespace)
         except NotFound:
             continue
-        post_event(subject, NORMAL, "Deleted", f"Deleted what backup {done.name} had left")
+        post_event(subject, NORMAL, "Deleted", f"Deleted the artifacts of backup {done.name}")
     if not plan.begin and not plan.suspended:
         return None
     backups = _backups(cluster, plan)
@@ -44,38 +44,41 @@ def delete_backups(
         ),
     ]
     free = _unread(cluster, created, backups)
-    for name in created:
+    for deletion in created:
         with suppress(NotFound):
-            if name in free:
-                go = {"spec": {"suspend": False}}
-                cluster.patch(ACTION_SETS, name.name, go, namespace=subject.namespace)
+            if deletion in free:
+                resume = {"spec": {"suspend": False}}
+                cluster.patch(ACTION_SETS, deletion.name, resume, namespace=subject.namespace)
             else:
-                cluster.delete(ACTION_SETS, name.name, namespace=subject.namespace)
-    recorded = [
+                cluster.delete(ACTION_SETS, deletion.name, namespace=subject.namespace)
+    planned = [
         deletion for deletion in (*plan.begin, *plan.suspended) if deletion.backup.name in backups
     ]
-    return None if len(free) == len(recorded) else _READER_PAUSE
+    return None if len(free) == len(planned) else _READER_PAUSE
 
 
 def _backups(cluster: Cluster, plan: Plan) -> dict[str, KubeObject]:
-    reasons = {}
+    backups = {}
     for deletion in (*plan.begin, *plan.suspended):
         with suppress(NotFound):
             backup = deletion.backup
             obj = cluster.get(ACTION_SETS, backup.name, namespace=backup.namespace)
             if obj["metadata"]["uid"] == backup.uid:
-                reasons[backup.name] = obj
-    return reasons
+                backups[backup.name] = obj
+    return backups
 
 
 def _unread(
     cluster: Cluster, deletions: Iterable[Deletion], backups: Mapping[str, KubeObject]
 ) -> list[Deletion]:
-    """Give the deletions whose backups nobody reads; one that is tried again is half gone."""
+    """Return the deletions whose backups no ActionSet reads.
+
+    A deletion that is retried is always returned, because its backup is incomplete already.
+    """
     existing = [deletion for deletion in deletions if deletion.backup.name in backups]
     if not existing:
         return []
-    needed = [
+    actionsets = [
         obj
         for obj in cluster.list(ACTION_SETS, namespace=existing[0].backup.namespace)
         if RETENTION_LABEL not in labels_of(obj)
@@ -84,7 +87,7 @@ def _unread(
         deletion
         for deletion in existing
         if deletion.after
-        or not any(uses_backup(other, backups[deletion.backup.name]) for other in needed)
+        or not any(uses_backup(obj, backups[deletion.backup.name]) for obj in actionsets)
     ]
 
 
@@ -92,6 +95,6 @@ def _begin(cluster: Cluster, deletion: Deletion, backup: KubeObject) -> bool:
     try:
         cluster.create(deletion_of(deletion, backup, read_blueprints(cluster, backup)))
     except AlreadyExists:
-        # It is seen before long; the replica that made it goes on with it.
+        # The watch reports it soon, and the replica that created it continues with it.
         return False
     return True

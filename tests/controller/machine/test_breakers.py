@@ -69,7 +69,7 @@ class Place:
             self.call()
             self.clock.advance(0.5)
         self.call()
-        assert self.breakers.open_ones == 1
+        assert self.breakers.open_count == 1
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_one_that_is_away_for_less_than_a_second_is_called_all_the_time(place: P
     assert {place.call() for _ in range(50)} == {FunctionUnavailable.reason}
     place.function.error = None
     assert place.call() == ""
-    assert place.breakers.open_ones == 0
+    assert place.breakers.open_count == 0
 
 
 def test_only_one_call_at_a_time_tries_it(place: Place) -> None:
@@ -208,4 +208,4 @@ def test_one_that_says_something_wrong_does_answer(place: Place) -> None:
     for _ in range(10):
         assert place.call() == FunctionAnswerInvalid.reason
         place.clock.advance(1.0)
-    assert place.breakers.open_ones == 0
+    assert place.breakers.open_count == 0

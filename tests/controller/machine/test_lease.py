@@ -198,7 +198,7 @@ def test_who_does_not_stand_by_is_refused_by_one_that_renews(
     (refusal,) = second.refused
     assert refusal.startswith("AnotherController: Another kanister-py controller (first) acts on ")
     assert "--leader-elect" in refusal
-    assert "one for other objects needs a --partition or a --home of its own" in refusal
+    assert "a controller for other objects needs its own --partition or --home" in refusal
 
 
 def test_who_does_not_stand_by_still_follows_one_that_is_dead(
@@ -249,7 +249,7 @@ def test_who_cannot_renew_the_lease_says_why_and_that_nobody_is_known_to_hold_it
     assert first.lost.is_set()
     assert first.leadership.why_lost == (
         "the lease default/lease could not be renewed for 7.5 s (connection refused); "
-        "first held it last, any other replica may take it soon"
+        "first held it last, another replica can take it soon"
     )
 
 

@@ -81,7 +81,7 @@ def test_every_entry_is_told_whom_to_trust(cluster: MemoryCluster, clock: FakeCl
     configuration(cluster)
     replica = Replica(cluster, clock)
     assert replica.trust.check()
-    replica.trust.look()
+    replica.trust.renew()
     (bundle,) = bundles(cluster)
     assert "BEGIN CERTIFICATE" in bundle
     assert replica.trust.check() == ""
@@ -90,9 +90,9 @@ def test_every_entry_is_told_whom_to_trust(cluster: MemoryCluster, clock: FakeCl
 def test_a_second_look_changes_nothing(cluster: MemoryCluster, clock: FakeClock) -> None:
     configuration(cluster)
     replica = Replica(cluster, clock)
-    replica.trust.look()
+    replica.trust.renew()
     before = (cluster.get(CONFIGURATIONS, "kanister-py"), cluster.list(SECRETS).items)
-    replica.trust.look()
+    replica.trust.renew()
     assert (cluster.get(CONFIGURATIONS, "kanister-py"), cluster.list(SECRETS).items) == before
     assert len(replica.used) == 1
 
@@ -100,8 +100,8 @@ def test_a_second_look_changes_nothing(cluster: MemoryCluster, clock: FakeClock)
 def test_all_replicas_use_one_certificate(cluster: MemoryCluster, clock: FakeClock) -> None:
     configuration(cluster)
     one, other = Replica(cluster, clock), Replica(cluster, clock)
-    one.trust.look()
-    other.trust.look()
+    one.trust.renew()
+    other.trust.renew()
     assert one.used == other.used
 
 
@@ -110,11 +110,11 @@ def test_an_upgrade_that_forgets_the_authority_is_mended(
 ) -> None:
     configuration(cluster)
     replica = Replica(cluster, clock)
-    replica.trust.look()
+    replica.trust.renew()
     wanted = bundles(cluster)
     cluster.delete(CONFIGURATIONS, "kanister-py")
     configuration(cluster)
-    replica.trust.look()
+    replica.trust.renew()
     assert bundles(cluster) == wanted
 
 
@@ -126,7 +126,7 @@ def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
     replica = Replica(cluster, clock)
     certificates = X509Certificates(clock)
     for _ in range(12 * 365 // 10):
-        replica.trust.look()
+        replica.trust.renew()
         facts = certificates.read(replica.used[-1].certificate)
         assert facts is not None
         assert not facts.is_over(clock.now())
@@ -150,7 +150,7 @@ def test_a_process_without_webhook_keeps_a_certificate_of_its_own(
     cluster: MemoryCluster, clock: FakeClock
 ) -> None:
     configuration(cluster)
-    Replica(cluster, clock, WITHOUT_WEBHOOK).trust.look()
+    Replica(cluster, clock, WITHOUT_WEBHOOK).trust.renew()
     assert bundles(cluster) == {""}
     names = {secret["metadata"]["name"] for secret in cluster.list(SECRETS).items}
     assert names == {"endpoint-tls", "endpoint-tls-authority"}

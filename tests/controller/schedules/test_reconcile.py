@@ -109,7 +109,7 @@ def test_the_actionset_of_a_time_says_what_the_template_says(there: Place) -> No
     template = schedule()["spec"]["template"]
     template["metadata"] = {"labels": {"team": "db"}, "annotations": {"why": "nightly"}}
     there.create(template=template)
-    assert there.look().again_seconds == 14 * 3600
+    assert there.look().requeue_seconds == 14 * 3600
     there.look("2026-11-19T02:00")
     (made,) = there.actionsets()
     assert made["metadata"]["name"].startswith("nightly-20261119020000-")
@@ -132,12 +132,12 @@ def test_to_see_a_run_that_was_made_here_is_no_news(there: Place) -> None:
     there.look("2026-11-19T02:00")
     (made,) = there.actionsets()
     uid = made["metadata"]["uid"]
-    assert there.looker.has_made(KEY, uid)
-    assert not there.another().has_made(KEY, uid)
+    assert there.looker.has_created(KEY, uid)
+    assert not there.another().has_created(KEY, uid)
     before = there.cluster.get(SCHEDULES, KEY.name, namespace="default")
     there.look()
     assert there.cluster.get(SCHEDULES, KEY.name, namespace="default") == before
-    assert not there.looker.has_made(KEY, uid)
+    assert not there.looker.has_created(KEY, uid)
 
 
 def test_at_rest_nothing_is_written(there: Place) -> None:
@@ -245,7 +245,7 @@ def test_a_deadline_that_has_passed_is_told(there: Place) -> None:
     assert there.events == [
         (
             "Missed",
-            "Left out the time 2026-11-19T02:00:00Z: it was missed by more than startingDeadline",
+            "Skipped the run at 2026-11-19T02:00:00Z: it was missed by more than startingDeadline",
         )
     ]
     assert there.status()["lastScheduleTime"] == "2026-11-19T02:00:00Z"
@@ -317,7 +317,7 @@ def test_what_was_suspended_is_not_made_up_for(there: Place) -> None:
     there.look("2026-11-18T20:00")
     assert there.conditions()["Suspended"] == ("True", "AsSaid")
     assert "nextTimes" not in there.status()
-    assert there.look("2026-11-20T12:00").again_seconds is None
+    assert there.look("2026-11-20T12:00").requeue_seconds is None
     there.change(suspend=False)
     there.look("2026-11-20T13:00")
     assert there.times() == []
@@ -369,7 +369,7 @@ def test_the_history_is_kept_by_outcome_and_what_has_artifacts_stays(there: Plac
 
 def test_what_cannot_be_read_is_said_and_left_alone(there: Place) -> None:
     there.create(schedule="0 0 30 2 *")
-    assert there.look().again_seconds is None
+    assert there.look().requeue_seconds is None
     assert there.conditions() == {"Ready": ("False", "Invalid")}
     (event,) = there.events
     assert "never fires" in event[1]

@@ -82,7 +82,7 @@ def test_what_falls_out_is_deleted_by_an_actionset_like_any_other(there: Place) 
     assert there.status()["backups"] == {"kept": 2, "leaving": 1}
     end_deletions(there)
     assert backups(there) == {"11-19": "Deleted", "11-20": "", "11-21": ""}
-    assert ("Deleted", f"Deleted what backup {parent} had left") in there.events
+    assert ("Deleted", f"Deleted the artifacts of backup {parent}") in there.events
     there.look()
     assert there.status()["backups"] == {"kept": 2, "leaving": 0}
     assert there.conditions()["Retention"] == ("True", "AsSaid")
@@ -121,7 +121,7 @@ def test_what_is_being_read_stays_until_that_has_ended(there: Place) -> None:
     there.cluster.create(restore)
     night_of(there, 2)
     assert deletions(there) == []
-    assert there.look().again_seconds == 60.0
+    assert there.look().requeue_seconds == 60.0
     there.end("restore")
     there.look()
     assert deletions(there) == ["night-0"]
@@ -170,7 +170,7 @@ def test_a_deletion_that_fails_is_tried_again_and_said(there: Place) -> None:
     end_deletions(there, "failed", error={"message": "The store is away"})
     assert there.conditions()["Retention"] == ("False", "DeleteFailed")
     assert len(there.deletions()) == 1
-    assert there.look().again_seconds == 300.0
+    assert there.look().requeue_seconds == 300.0
     there.clock.advance(300)
     there.look()
     assert deletions(there) == ["night-0", "night-0"]
@@ -185,7 +185,7 @@ def test_the_pause_before_a_deletion_is_tried_again_grows(there: Place) -> None:
     for _ in range(7):
         end_deletions(there, "failed")
         there.change(suspend=True)
-        pauses.append(there.look().again_seconds)
+        pauses.append(there.look().requeue_seconds)
         there.clock.advance(pauses[-1] or 0)
         there.look()
     assert pauses == [300, 1200, 4800, 19_200, 76_800, 86_400, 86_400]
