@@ -140,7 +140,7 @@ class TestARun:
         failed = kanister(*words, "--state", str(tmp_path / "state"))
         assert failed.code == 1
         assert admin.get(f"{path}/copied")
-        again = failed.err.partition("try again")[2].splitlines()[0]
+        again = failed.err.partition("  retry      ")[2].splitlines()[0]
         allow("secrets")
         done = kanister(*shlex.split(again)[1:])
         assert done.code == 0, done.err
@@ -272,7 +272,7 @@ class TestAWrongCluster:
         words = ["--check", "--in-cluster", "--context", "prod"]
         done = kanister("rbac", blueprint, *words)
         assert done.code == 64
-        assert "--in-cluster goes with neither" in done.err
+        assert "--in-cluster cannot be combined with" in done.err
 
 
 @pytest.mark.usefixtures("node")

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.parser import named_reference, object_reference, pairs, place, several
+from kanister_py.cli.parser import pairs, several
+from kanister_py.cli.references import named_reference, object_reference, place
 from kanister_py.core.actionsets.creation import Order, references_of
 from kanister_py.core.actionsets.references import (
     parse_named_reference,

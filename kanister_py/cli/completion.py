@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from importlib.resources import files
 from typing import Any
 
+from kanister_py.cli.main import ALIASES, COMMANDS, PROGRAM, module_of
 from kanister_py.cli.output import put
 from kanister_py.cli.parser import Parser
 
@@ -28,17 +30,13 @@ def run(args: argparse.Namespace) -> int:
         for word in words_after(args.words):
             put(word)
     else:
-        from importlib.resources import files
-
         script = files("kanister_py.cli").joinpath("completion_scripts", args.shell)
         sys.stdout.write(script.read_text(encoding="utf-8"))
     return 0
 
 
 def words_after(words: list[str]) -> Iterable[str]:
-    """Give the completions of the last of these words."""
-    from kanister_py.cli.main import ALIASES, COMMANDS, PROGRAM, module_of
-
+    """Return the completions of the last of these words."""
     if len(words) <= 1:
         return [*COMMANDS, "--help", "--version"]
     command = ALIASES.get(words[0], words[0])
@@ -51,19 +49,21 @@ def words_after(words: list[str]) -> Iterable[str]:
 
 def _choices_of(parser: argparse.ArgumentParser, words: list[str]) -> Iterable[str]:
     before = words[-2] if len(words) > 1 else ""
-    found: list[str] = []
-    for action in parser._actions:  # noqa: SLF001 - argparse shows its flags in no other way
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
+    words_found: list[str] = []
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public list of flags
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no public name for it
             verbs: dict[str, Any] = action.choices
             if words[0] in verbs and len(words) > 1:
                 return [*_choices_of(verbs[words[0]].load(), words[1:]), *_function_names(words)]
-            found += verbs
+            words_found += verbs
         elif before and before in action.option_strings and action.nargs != 0:
-            return [str(each) for each in action.choices or ()]
+            return [str(choice) for choice in action.choices or ()]
         elif action.help != argparse.SUPPRESS:
-            found += action.option_strings
-            found += [str(each) for each in action.choices or () if not action.option_strings]
-    return found
+            words_found += action.option_strings
+            words_found += [
+                str(choice) for choice in action.choices or () if not action.option_strings
+            ]
+    return words_found
 
 
 def _function_names(words: list[str]) -> Iterable[str]:

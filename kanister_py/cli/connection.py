@@ -1,4 +1,4 @@
-"""Connection flags: which cluster a command acts on, and whether it is a real one."""
+"""Flags that choose a cluster, and connections to it."""
 
 from __future__ import annotations
 
@@ -14,39 +14,41 @@ if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.ports.cluster import Cluster
 
-_WITHOUT = "default"
+_DEFAULT_NAMESPACE = "default"
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """Take the flags that name a real cluster."""
-    where = parser.add_argument_group("which cluster")
-    where.add_argument("--kubeconfig", default="", metavar="FILE", help="act on a real cluster")
-    where.add_argument("--context", default="", metavar="NAME", help="the one of this context")
-    switch(where, "--in-cluster", help="the one around this pod, by its service account")
+    """Add the flags that choose a real cluster."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument("--kubeconfig", default="", metavar="FILE", help="use this kubeconfig")
+    group.add_argument(
+        "--context", default="", metavar="NAME", help="use this context of the kubeconfig"
+    )
+    switch(group, "--in-cluster", help="use the service account of the pod that this runs in")
 
 
 def is_connected(args: argparse.Namespace) -> bool:
-    """Say whether the user asked for a real cluster."""
+    """Return whether a flag chooses a real cluster."""
     return bool(args.kubeconfig or args.context or args.in_cluster)
 
 
 def connection_words(args: argparse.Namespace) -> list[str]:
-    """Give the words with which another command acts on the same cluster and namespace."""
-    named = {"kubeconfig": args.kubeconfig, "context": args.context, "namespace": args.namespace}
-    if not is_connected(args) and args.namespace == _WITHOUT:
-        del named["namespace"]
-    words = [f"--{key}={value}" for key, value in named.items() if value]
+    """Return the flags with which another command acts on the same cluster and namespace."""
+    flags = {"kubeconfig": args.kubeconfig, "context": args.context, "namespace": args.namespace}
+    if not is_connected(args) and args.namespace == _DEFAULT_NAMESPACE:
+        del flags["namespace"]
+    words = [f"--{key}={text}" for key, text in flags.items() if text]
     return [*words, "--in-cluster"] if args.in_cluster else words
 
 
 @contextmanager
 def connected(args: argparse.Namespace) -> Iterator[Cluster | None]:
-    """Open the cluster that the user asked for, if it is a real one.
+    """Open the real cluster that flags choose; yield None without such a flag.
 
-    Settles the namespace on the way: what the user names, else that of the context.
+    Sets `args.namespace` to the namespace of the context if no flag sets it.
     """
     if not is_connected(args):
-        args.namespace = args.namespace or _WITHOUT
+        args.namespace = args.namespace or _DEFAULT_NAMESPACE
         yield None
         return
     with open_connection(args) as cluster:
@@ -55,9 +57,9 @@ def connected(args: argparse.Namespace) -> Iterator[Cluster | None]:
 
 @contextmanager
 def open_connection(args: argparse.Namespace) -> Iterator[Cluster]:
-    """Open the real cluster that is named, else that of the surroundings."""
+    """Open the real cluster that flags choose, else that of the kubeconfig or the pod."""
     if args.in_cluster and (args.kubeconfig or args.context):
-        raise CommandLineError("--in-cluster goes with neither --kubeconfig nor --context")
+        raise CommandLineError("--in-cluster cannot be combined with --kubeconfig or --context")
     from kanister_py.wiring import open_cluster
 
     with open_cluster(
@@ -70,22 +72,22 @@ def open_connection(args: argparse.Namespace) -> Iterator[Cluster]:
         yield cluster
 
 
-def blueprint_on(cluster: Cluster | None, named: str, namespace: str) -> Mapping[str, Any] | None:
-    """Read a Blueprint from the cluster, if `[namespace/]name` is what the user gave.
+def blueprint_on(cluster: Cluster | None, text: str, namespace: str) -> Mapping[str, Any] | None:
+    """Read the Blueprint `[namespace/]name` from the cluster.
 
-    A file of that name comes first.
+    Returns None if there is no cluster, or if `text` is the path of a file.
     """
-    if cluster is None or named == "-" or Path(named).exists():
+    if cluster is None or text == "-" or Path(text).exists():
         return None
     from kanister_py.core.actionsets.references import parse_place
     from kanister_py.core.kube.resources import BLUEPRINTS
 
-    place = parse_place(named, namespace)
+    place = parse_place(text, namespace)
     return cluster.get(BLUEPRINTS, place.name, namespace=place.namespace)
 
 
 def located_blueprint(cluster: Cluster | None, args: argparse.Namespace) -> LocatedBlueprint:
-    """Read the Blueprint that the user means, from its file or from the cluster."""
+    """Read the Blueprint of the command line from its file or from the cluster."""
     import json
 
     from kanister_py.cli.files import find_inputs, read_input
@@ -93,10 +95,10 @@ def located_blueprint(cluster: Cluster | None, args: argparse.Namespace) -> Loca
     from kanister_py.core.errors import InvalidDocument
     from kanister_py.core.yaml.documents import parse_documents
 
-    found = blueprint_on(cluster, args.blueprint, args.namespace)
-    if found is not None:
+    obj = blueprint_on(cluster, args.blueprint, args.namespace)
+    if obj is not None:
         source = f"Blueprint {args.blueprint}"
-        return only_blueprint(parse_documents(json.dumps(found), source), source)
+        return only_blueprint(parse_documents(json.dumps(obj), source), source)
     inputs, problems = find_inputs([args.blueprint])
     if problems:
         raise InvalidDocument(problems)

@@ -212,8 +212,10 @@ def _origin(text: str) -> str:
     origin = origin_of(text)
     if origin and text.rstrip("/").count("/") == 2:
         return origin
-    wanted = "must be an origin such as https://hooks.example.org or http://alerts.monitoring:9093"
-    raise argparse.ArgumentTypeError(f"{wanted}, found {text!r}")
+    requirement = (
+        "must be an origin such as https://hooks.example.org or http://alerts.monitoring:9093"
+    )
+    raise argparse.ArgumentTypeError(f"{requirement}, found {text!r}")
 
 
 def _limit(text: str) -> Limit:
@@ -294,7 +296,9 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
 
     set_up_logging(args.log_format, sys.stderr, args.log_level)
     addresses = ((args.host, args.port), (args.health_host, args.health_port))
-    taken = [stack.enter_context(listening(*each)) for each in (() if args.no_http else addresses)]
+    sockets = [
+        stack.enter_context(listening(*address)) for address in (() if args.no_http else addresses)
+    ]
     webhook_at = None
     if args.webhook_port:
         webhook_at = stack.enter_context(listening(args.webhook_host, args.webhook_port))
@@ -311,7 +315,7 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
     if webhook_at is not None:
         server = webhook_server(args, functions, cluster, webhook_at)
         tls_servers.append(stack.enter_context(server))
-    if taken:
+    if sockets:
         from kanister_py.executor.session_key import keep_session_key
 
         apps = apps_of(
@@ -327,15 +331,15 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
                 has_actionsets=controller.settings.runs_actionsets,
                 has_revisions=args.enable_compositions,
             ),
-            asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
-            is_local=is_loopback(taken[0]),
+            asks_for_tokens=not (args.open_endpoint and is_loopback(sockets[0])),
+            is_local=is_loopback(sockets[0]),
             overview=followed(controller, cluster, clock, stack),
             # Replicas share the key for the pages of runs, which others do not have.
             session_key=partial(keep_session_key, cluster, controller.settings.home)
             if controller.settings.runs_actionsets
             else None,
         )
-        tls_servers += serve_apps(apps, taken, clock, stack, uses_tls=args.tls)
+        tls_servers += serve_apps(apps, sockets, clock, stack, uses_tls=args.tls)
     if renewal is not None:
         stack.callback(renewal.close)
         renewal.start()

@@ -122,9 +122,9 @@ def composition_parts(
     if not args.enable_compositions:
         if args.disable_actionsets:
             raise CommandLineError("--disable-actionsets goes with --enable-compositions")
-        asked = [each for each in needs if getattr(args, each)]
-        if asked:
-            flag = asked[0].replace("_", "-")
+        set_flags = [flag for flag in needs if getattr(args, flag)]
+        if set_flags:
+            flag = set_flags[0].replace("_", "-")
             raise CommandLineError(f"--{flag} goes with --enable-compositions")
         return []
     from kanister_py.controller.functions.settings import CompositionSettings

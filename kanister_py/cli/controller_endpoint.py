@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.cli.controller_webhook import temporary_certificate
-from kanister_py.cli.listening import served
+from kanister_py.cli.listening import served_in_thread
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -130,8 +130,8 @@ def lines_of(lines: PhaseLines) -> LinesOf:
     from kanister_py.executor.watch_cache import ObjectKey
 
     def give(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
-        found = lines.lines(ObjectKey(namespace, name), after=after)
-        return [each.as_dict() for each in found]
+        printed = lines.lines(ObjectKey(namespace, name), after=after)
+        return [line.as_dict() for line in printed]
 
     return give
 
@@ -170,7 +170,7 @@ def serve_apps(
     """Serve the apps, and return the servers that need a certificate."""
     if not uses_tls:
         for app, listener in zip(apps, sockets, strict=True):
-            stack.enter_context(served(app, listener))
+            stack.enter_context(served_in_thread(app, listener))
         return []
     from kanister_py.http_api.server import TlsServer
 

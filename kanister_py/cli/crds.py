@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="put ours in place of others",
         description="Make the definitions that a cluster lacks, and put ours in place of others.",
     )
-    for each in (print_, install, upgrade):
-        each.add_argument("--only", choices=_ONLY, help="default: all of them")
-    for each in (install, upgrade):
-        add_connection(each)
-        each.set_defaults(namespace="")
-        switch(each, "--dry-run", help="say what would change, and change nothing")
+    for verb_parser in (print_, install, upgrade):
+        verb_parser.add_argument("--only", choices=_ONLY, help="default: all of them")
+    for verb_parser in (install, upgrade):
+        add_connection(verb_parser)
+        verb_parser.set_defaults(namespace="")
+        switch(verb_parser, "--dry-run", help="say what would change, and change nothing")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,18 +87,18 @@ def guard_on(cluster: Cluster) -> Guard:
         find_neighbour,
     )
 
-    asked: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
 
     def guard(definition: KubeObject) -> None:
         group = definition["spec"]["group"]
         if group == "kanister-py.io":
             return
         neighbour = KANISTER if group == "cr.kanister.io" else CROSSPLANE
-        if neighbour.name not in asked:
-            asked[neighbour.name] = find_neighbour(cluster, neighbour)
-        if asked[neighbour.name]:
+        if neighbour.name not in outcomes:
+            outcomes[neighbour.name] = find_neighbour(cluster, neighbour)
+        if outcomes[neighbour.name]:
             raise another_controller(
-                asked[neighbour.name],
+                outcomes[neighbour.name],
                 "scale it to 0 or uninstall it first, it would put its own "
                 f"{definition['metadata']['name']} back",
             )

@@ -1,4 +1,4 @@
-"""Exit codes: the ways in which the process of a command ends."""
+"""Exit codes of commands."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ FINE: Final = 0
 FAILED: Final = 1
 
 DEPRECATED: Final = 2
-"""What `lint` ends with where versions are deprecated, and nothing is worse."""
+"""`lint` found deprecated versions, and nothing worse."""
 REMOVED: Final = 3
-"""The same, where versions are removed."""
+"""`lint` found removed versions."""
 NO_REPLACEMENT: Final = 4
-"""The same, where no version stands in for a removed one."""
+"""`lint` found removed versions without a replacement."""
 
 FATAL_RESULT: Final = 3
-"""What `internal render` ends with when stdout holds what came before a fatal result."""
+"""`internal render` wrote the part of its response before a fatal result."""
 
 USAGE: Final = 64
-"""The command line cannot be read: EX_USAGE of sysexits."""
+"""The command line is malformed: EX_USAGE of sysexits.h."""
 LEADERSHIP_LOST: Final = 75
-"""Another controller acts now; EX_TEMPFAIL of sysexits: starting again helps."""
+"""Another controller holds the Lease: EX_TEMPFAIL of sysexits.h; a restart helps."""
 CANCELLED: Final = 130
-"""As shells say it of a command that Ctrl-C has ended."""
+"""Cancelled, with the code that shells use for a command that Ctrl-C ended."""

@@ -80,7 +80,7 @@ def _exported(cluster: Cluster, namespace: str) -> Exported:
         profiles=list(map(without_cluster_fields, every(PROFILES, "Profile"))),
         blueprints=list(map(without_cluster_fields, every(BLUEPRINTS, "Blueprint"))),
         schedules=list(map(without_cluster_fields, every(SCHEDULES, KIND))),
-        backups=[each for each in records if each is not None],
+        backups=[record for record in records if record is not None],
     )
 
 
@@ -91,11 +91,11 @@ def _secrets(cluster: Cluster, needed: Iterable[tuple[str, str]]) -> Iterable[Ku
 
     for namespace, name in needed:
         try:
-            found = cluster.get(SECRETS, name, namespace=namespace)
+            secret = cluster.get(SECRETS, name, namespace=namespace)
         except NotFound:
             say_warning(f"Secret {namespace}/{name} is not there, though a restore may need it")
             continue
-        yield without_cluster_fields({"apiVersion": "v1", "kind": "Secret", **found})
+        yield without_cluster_fields({"apiVersion": "v1", "kind": "Secret", **secret})
 
 
 def _write(data: Any, file: str) -> None:

@@ -1,4 +1,4 @@
-"""Input files: those that a command line names, and their documents."""
+"""Input files of a command line, and their documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STDIN_NAME = "<stdin>"
 
 
 class Input(NamedTuple):
-    """A file to read. `is_named`: the user asked for this very file, not for its folder."""
+    """A file to read. `is_named` is set if the command line names the file, not its folder."""
 
     name: str
     path: str | None
@@ -26,16 +26,16 @@ class Input(NamedTuple):
 
 
 def find_inputs(paths: Sequence[str]) -> tuple[list[Input], list[Problem]]:
-    """Find the files behind paths: files, folders with all that is below them, `-` for stdin.
+    """Find the files of paths; a path is a file, a folder with all files below it, or `-`.
 
-    Folders whose names start with a dot are left alone, and no link to a folder
-    is followed: it may lead back.
+    Folders whose names start with a dot are skipped. Links to folders are not followed,
+    because they can form a loop.
     """
-    found: dict[str, Input] = {}
+    inputs: dict[str, Input] = {}
     problems: list[Problem] = []
     for text in paths:
         if text == STDIN:
-            found.setdefault(STDIN_NAME, Input(STDIN_NAME, None, is_named=True))
+            inputs.setdefault(STDIN_NAME, Input(STDIN_NAME, None, is_named=True))
             continue
         if is_folder(text):
             before = len(problems)
@@ -43,11 +43,11 @@ def find_inputs(paths: Sequence[str]) -> tuple[list[Input], list[Problem]]:
             if not below and len(problems) == before:
                 kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
                 problems.append(_problem(text, f"No {kinds} in this folder"))
-            for each in below:
-                found.setdefault(str(each), Input(str(each), str(each), is_named=False))
+            for path in below:
+                inputs.setdefault(str(path), Input(str(path), str(path), is_named=False))
         else:
-            found[text] = Input(text, text, is_named=True)
-    return list(found.values()), problems
+            inputs[text] = Input(text, text, is_named=True)
+    return list(inputs.values()), problems
 
 
 def is_folder(text: str) -> bool:
@@ -58,57 +58,59 @@ def _files_below(folder: str, problems: list[Problem]) -> Iterator[Path]:
     def refused(error: OSError) -> None:
         problems.append(_problem(str(error.filename), error.strerror or str(error)))
 
-    for where, folders, files in os.walk(Path(folder), onerror=refused):
+    for parent, folders, files in os.walk(Path(folder), onerror=refused):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
-            path = Path(where, name)
+            path = Path(parent, name)
             if name.endswith(SUFFIXES) and _may_be_document(path):
                 yield path
 
 
 def _may_be_document(path: Path) -> bool:
-    """Say whether to read what was found in a folder: pipes, sockets and devices are left alone."""
+    """Return whether to read an entry of a folder: pipes, sockets and devices are skipped."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
-        # A link that leads nowhere, say: reading it tells why.
+        # Such as a broken link: reading it reports the reason.
         return True
 
 
-def read_input(given: Input) -> bytes:
-    """Read a file whole; one that is too large is refused for its size, unread.
+def read_input(input_: Input) -> bytes:
+    """Read a file completely, unless it is too large.
 
-    Opening a named pipe or a device may never come to an end, so those are refused,
-    except under the names by which a shell hands over its own pipes.
+    Opening a named pipe or a device can block forever, so these are refused, except for the
+    paths of descriptors that a shell passes, such as /dev/fd/63.
     """
-    if given.path is None:
-        return _read_at_most(sys.stdin.buffer, given.name)
+    if input_.path is None:
+        return _read_at_most(sys.stdin.buffer, input_.name)
     try:
-        if not stat.S_ISREG(Path(given.path).stat().st_mode) and not _is_handed_over(given.path):
-            raise InvalidDocument([_problem(given.name, "Not a regular file; use - for stdin")])
-        with Path(given.path).open("rb") as file:
+        if not stat.S_ISREG(Path(input_.path).stat().st_mode) and not _is_passed_descriptor(
+            input_.path
+        ):
+            raise InvalidDocument([_problem(input_.name, "Not a regular file; use - for stdin")])
+        with Path(input_.path).open("rb") as file:
             status = os.fstat(file.fileno())
             if stat.S_ISREG(status.st_mode) and status.st_size > MAX_BYTES:
-                raise too_large(given.name)
-            return _read_at_most(file, given.name)
+                raise too_large(input_.name)
+            return _read_at_most(file, input_.name)
     except OSError as error:
-        raise InvalidDocument([_problem(given.name, error.strerror or str(error))]) from None
+        raise InvalidDocument([_problem(input_.name, error.strerror or str(error))]) from None
 
 
 def read_all(paths: Sequence[str]) -> tuple[list[Input], dict[str, bytes], list[Problem]]:
-    """Read the files behind paths: which there are, what is in them, and what cannot be read."""
+    """Read the files of paths; return the files, their texts, and the problems."""
     inputs, problems = find_inputs(paths)
     texts = {}
-    for each in inputs:
+    for input_ in inputs:
         try:
-            texts[each.name] = read_input(each)
+            texts[input_.name] = read_input(input_)
         except InvalidDocument as error:
             problems += error.problems
     return inputs, texts, problems
 
 
 def documents_by_file(paths: Sequence[str]) -> dict[str, list[Document]]:
-    """Read the documents of the files behind paths, or say all that is wrong with them."""
+    """Read the documents of the files of paths; raise one error with all problems."""
     _, texts, problems = read_all(paths)
     documents = {}
     for name, text in texts.items():
@@ -121,7 +123,7 @@ def documents_by_file(paths: Sequence[str]) -> dict[str, list[Document]]:
     return documents
 
 
-def _is_handed_over(path: str) -> bool:
+def _is_passed_descriptor(path: str) -> bool:
     return path in (os.devnull, "/dev/stdin") or path.rpartition("/")[0] in _DESCRIPTORS
 
 
@@ -142,5 +144,5 @@ def _problem(file: str, message: str) -> Problem:
 def refusal(
     file: str | Path, message: str, path: str = "", reason: str = InvalidDocument.reason
 ) -> InvalidDocument:
-    """Say what is wrong with a file as a whole, or at a path in it."""
+    """Return the error for a file, or for a path in it."""
     return InvalidDocument([Problem(str(file), 0, 0, path, message, reason)])

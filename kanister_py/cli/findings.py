@@ -1,9 +1,11 @@
-"""Findings of lint for people, for CI and for other programs."""
+"""Output formats of lint findings, for people, CI and other programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
 from kanister_py.cli.files import STDIN_NAME
 from kanister_py.cli.output import Cell, Line, Tint, table
@@ -28,26 +30,26 @@ _HEAD = (
 
 
 def table_lines(findings: Sequence[Finding]) -> list[Line]:
-    """Set findings in columns; those that nobody fills are left out."""
+    """Return a table of findings without empty columns."""
     if not findings:
         return []
     rows: list[Sequence[Cell]] = [
         (
-            f"{each.file}:{each.line}" if each.line else each.file,
-            Tint(str(each.severity), _COLOURS[each.severity]),
-            each.rule,
-            each.action,
-            each.phase,
-            each.function,
-            each.version,
-            each.replacement,
-            each.deprecated_in,
-            each.removed_in,
-            each.since.partition("T")[0],
-            each.last_run.partition("T")[0],
-            " ".join(_message_of(each).split()),
+            f"{finding.file}:{finding.line}" if finding.line else finding.file,
+            Tint(str(finding.severity), _COLOURS[finding.severity]),
+            finding.rule,
+            finding.action,
+            finding.phase,
+            finding.function,
+            finding.version,
+            finding.replacement,
+            finding.deprecated_in,
+            finding.removed_in,
+            finding.since.partition("T")[0],
+            finding.last_run.partition("T")[0],
+            " ".join(_message_of(finding).split()),
         )
-        for each in findings
+        for finding in findings
     ]
     used = [index for index in range(len(_HEAD)) if any(row[index] for row in rows)]
     return table(
@@ -56,7 +58,7 @@ def table_lines(findings: Sequence[Finding]) -> list[Line]:
 
 
 def _message_of(finding: Finding) -> str:
-    """Give the message, with its path in front where no function says the place."""
+    """Return the message, prefixed with its path unless a function names the place."""
     if finding.function or not finding.path:
         return finding.message
     return f"{finding.path}: {finding.message}"
@@ -66,15 +68,15 @@ _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity
 
 
 def github_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Write findings as the commands that make annotations on GitHub."""
-    for each in findings:
-        properties = {} if each.file == STDIN_NAME else {"file": each.file}
-        if each.line:
-            properties["line"] = str(each.line)
-            properties["col"] = str(each.column)
-        properties["title"] = each.rule
-        written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-        yield f"::{_GITHUB_LEVELS[each.severity]} {written}::{_escaped(_message_of(each))}"
+    """Write findings as workflow commands that create annotations on GitHub."""
+    for finding in findings:
+        properties = {} if finding.file == STDIN_NAME else {"file": finding.file}
+        if finding.line:
+            properties["line"] = str(finding.line)
+            properties["col"] = str(finding.column)
+        properties["title"] = finding.rule
+        text = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+        yield f"::{_GITHUB_LEVELS[finding.severity]} {text}::{_escaped(_message_of(finding))}"
 
 
 def _escaped(text: str) -> str:
@@ -92,8 +94,8 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 def sarif_of(
     findings: Sequence[Finding], rules: Mapping[str, Rule], tool_version: str
 ) -> dict[str, Any]:
-    """Write findings in SARIF 2.1.0, for programs that show or keep results of analyses."""
-    used = sorted({each.rule for each in findings})
+    """Return findings in SARIF 2.1.0, a format for results of static analysis."""
+    used = sorted({finding.rule for finding in findings})
     index_of = {rule: index for index, rule in enumerate(used)}
     return {
         "$schema": _SARIF_SCHEMA,
@@ -104,11 +106,11 @@ def sarif_of(
                     "driver": {
                         "name": "kanister-py lint",
                         "semanticVersion": tool_version,
-                        "rules": [_sarif_rule(rules[each]) for each in used],
+                        "rules": [_sarif_rule(rules[rule]) for rule in used],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": [_sarif_result(each, index_of[each.rule]) for each in findings],
+                "results": [_sarif_result(finding, index_of[finding.rule]) for finding in findings],
             }
         ],
     }
@@ -149,10 +151,7 @@ def _sarif_result(finding: Finding, rule_index: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    from pathlib import PurePath
-    from urllib.parse import quote
-
     path = PurePath("stdin" if file == STDIN_NAME else file)
     text = path.as_uri() if path.is_absolute() else quote(path.as_posix())
-    # A relative reference whose first part has a colon would read as a scheme.
+    # Without the prefix, a colon in the first segment would be read as a scheme.
     return f"./{text}" if ":" in text.partition("/")[0] and not path.is_absolute() else text

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.output import Tint, say, write_data
-from kanister_py.cli.summary import Ending, summary_of
+from kanister_py.cli.summary import EndedRun, summary_of
 from kanister_py.cli.view import view_on
 from kanister_py.core.actionsets.status import State, Status
 from kanister_py.core.actionsets.stored_status import read_status, read_status_data
@@ -61,15 +61,15 @@ def _show_end(obj: KubeObject, status: Status, width: int | None, form: str) -> 
     if form:
         write_data(read_status_data(obj), form, list)
     name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
-    ending = Ending(
+    ended = EndedRun(
         name,
         status,
         _seconds_of(status),
         retry_with=("kanister-py", "actionset", "retry", "-n", namespace, name),
     )
-    for line in summary_of(ending, width):
+    for line in summary_of(ended, width):
         say(line)
-    if ending.is_cancelled:
+    if ended.is_cancelled:
         return exit_codes.CANCELLED
     return exit_codes.FINE if status.state is State.COMPLETE else exit_codes.FAILED
 

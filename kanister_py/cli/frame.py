@@ -1,4 +1,4 @@
-"""Picture of a run at one moment, in no more lines than there is room for."""
+"""Display of a run in a limited number of terminal lines."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from kanister_py.core.kube.quantities import in_units
 Logs: TypeAlias = Mapping[tuple[str, str], str]
 
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_WAITS: Final = Tint("·", "dim")
-_RETRIES: Final = Tint("↻", "yellow")
-_LEFT: Final = Tint("…", "yellow")
+_WAITING: Final = Tint("·", "dim")
+_RETRYING: Final = Tint("↻", "yellow")
+_INTERRUPTED: Final = Tint("…", "yellow")
 _SKIPPED: Final = Tint("-", "dim")
 _COMPLETE: Final = Tint("✓", "green")
 _FAILED: Final = Tint("✗", "red")
@@ -32,12 +32,12 @@ _BAR_COLUMNS: Final = 20
 _BAR_FROM_WIDTH: Final = 60
 
 
-class Moment(NamedTuple):
-    """State of a run at one moment; `logs` has the last line of phases at work, the newest last."""
+class Snapshot(NamedTuple):
+    """State of a run to display; `logs` has the last log line of running phases, newest last."""
 
     name: str
     status: Status
-    began: datetime
+    start: datetime
     logs: Logs
 
 
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     is_deferred: bool
 
     @property
-    def is_at_work(self) -> bool:
+    def is_running(self) -> bool:
         return self.phase.state is State.RUNNING
 
     @property
@@ -61,50 +61,50 @@ class Row(NamedTuple):
         return self.phase.state is State.PENDING and self.phase.retry_time is None
 
 
-def frame_of(seen: Moment, width: int, height: int, now: datetime) -> list[Line]:
-    """Draw a run while it is under way, in no more lines than there are.
+def frame_of(snapshot: Snapshot, width: int, height: int, now: datetime) -> list[Line]:
+    """Draw a run in progress in at most `height` lines.
 
-    Lines may be too wide: what draws them cuts them. What does not fit is counted: what is
-    at work and what ended last comes first.
+    Lines may be wider than `width`; the caller cuts them. If not all phases fit, running phases
+    and those that ended last are shown, and the others are counted.
     """
-    rows = rows_of(seen.status)
-    frame = [_headline(seen, rows, width, now)]
-    headings = len(seen.status.actions)
+    rows = rows_of(snapshot.status)
+    frame = [_headline(snapshot, rows, width, now)]
+    headings = len(snapshot.status.actions)
     spare = height - 1 - headings - len(rows)
     if spare >= 0:
-        logs = _newest_logs(seen.logs, spare)
-        for action in seen.status.actions:
-            own = [each for each in rows if each.action is action]
+        logs = _newest_logs(snapshot.logs, spare)
+        for action in snapshot.status.actions:
+            own = [row for row in rows if row.action is action]
             frame += [heading(action), *_lines(own, rows, logs, width, now)]
         return frame
     if height < 2:
         return frame[:height]
     room = height - 2
-    logs = _newest_logs(seen.logs, 1 if room > 2 else 0)
+    logs = _newest_logs(snapshot.logs, 1 if room > 2 else 0)
     chosen, hidden = choose_rows(rows, room - len(logs))
     frame += _lines(chosen, chosen, logs, width, now, is_alone=headings == 1)
     return [*frame, Tint(f"  … {count_of(hidden)} not shown", "dim")]
 
 
 def rows_of(status: Status) -> list[Row]:
-    """List the phases of all actions in their order, each action's deferred phase last."""
-    found = []
+    """List the phases of all actions in order, with deferred phases last in their action."""
+    rows = []
     for action in status.actions:
-        found += [Row(action, phase, is_deferred=False) for phase in action.phases]
+        rows += [Row(action, phase, is_deferred=False) for phase in action.phases]
         if action.deferred is not None:
-            found.append(Row(action, action.deferred, is_deferred=True))
-    return found
+            rows.append(Row(action, action.deferred, is_deferred=True))
+    return rows
 
 
 def changed_rows(before: Status | None, after: Status) -> Iterator[Row]:
-    """Find the phases that have another state, or are in another attempt, than before.
+    """Find the phases whose state or attempt has changed.
 
-    They go by their place: two phases, and two actions, may have the same name.
+    Phases are compared by position, because names of phases and actions may repeat.
     """
     old = [] if before is None else rows_of(before)
     for at, row in enumerate(rows_of(after)):
-        was = _stage_of(old[at]) if at < len(old) else (State.PENDING, 0)
-        if was != _stage_of(row):
+        previous = _stage_of(old[at]) if at < len(old) else (State.PENDING, 0)
+        if previous != _stage_of(row):
             yield row
 
 
@@ -117,20 +117,20 @@ def _newest_logs(logs: Logs, room: int) -> Logs:
 
 
 def choose_rows(rows: Sequence[Row], room: int) -> tuple[list[Row], list[Row]]:
-    """Choose what to show where not all fits, and what to hide, both in their order.
+    """Choose at most `room` rows to show. Returns shown and hidden rows, both in order.
 
-    First what is at work, then failures, what comes next, and what ended last.
+    Running phases come first, then failed ones, the next one, and those that ended last.
     """
-    next_one = next((at for at, each in enumerate(rows) if each.is_waiting), None)
+    next_one = next((at for at, row in enumerate(rows) if row.is_waiting), None)
     ranks = sorted(range(len(rows)), key=lambda at: (*_rank(rows[at], is_next=at == next_one), at))
-    taken = set(ranks[: max(0, room)])
-    chosen = [each for at, each in enumerate(rows) if at in taken]
-    return chosen, [each for at, each in enumerate(rows) if at not in taken]
+    shown_ranks = set(ranks[: max(0, room)])
+    chosen = [row for at, row in enumerate(rows) if at in shown_ranks]
+    return chosen, [row for at, row in enumerate(rows) if at not in shown_ranks]
 
 
 def _rank(row: Row, *, is_next: bool) -> tuple[int, float]:
     phase = row.phase
-    if row.is_at_work or row.is_to_be_retried:
+    if row.is_running or row.is_to_be_retried:
         return 0, -_seconds_of(phase.start_time)
     if phase.state is State.FAILED:
         return 1, -_seconds_of(phase.completion_time)
@@ -146,35 +146,35 @@ def _seconds_of(time: datetime | None) -> float:
 
 
 def count_of(rows: Iterable[Row]) -> str:
-    """Count phases by how far they are, in a fixed order."""
-    counts = {"failed": 0, "under way": 0, "complete": 0, "skipped": 0, "waiting": 0}
+    """Return the number of phases in each state, as text in a fixed order."""
+    counts = {"failed": 0, "running": 0, "complete": 0, "skipped": 0, "waiting": 0}
     for row in rows:
         if row.phase.state is State.FAILED:
             counts["failed"] += 1
-        elif row.is_at_work or row.is_to_be_retried:
-            counts["under way"] += 1
+        elif row.is_running or row.is_to_be_retried:
+            counts["running"] += 1
         elif row.phase.is_skipped:
             counts["skipped"] += 1
         elif row.phase.state is State.COMPLETE:
             counts["complete"] += 1
         else:
             counts["waiting"] += 1
-    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count)
 
 
 # The first line
 
 
-def _headline(seen: Moment, rows: Sequence[Row], width: int, now: datetime) -> Line:
-    status = seen.status
+def _headline(snapshot: Snapshot, rows: Sequence[Row], width: int, now: datetime) -> Line:
+    status = snapshot.status
     percent = status.percent or 0
-    done = sum(1 for each in rows if each.phase.state is State.COMPLETE)
-    cells: list[Cell] = [Tint(_short(f"Run {seen.name}", max(8, width // 2)), "bold")]
+    done = sum(1 for row in rows if row.phase.state is State.COMPLETE)
+    cells: list[Cell] = [Tint(_short(f"Run {snapshot.name}", max(8, width // 2)), "bold")]
     is_cancelling = status.condition(CANCEL_ASKED) is not None and not status.is_final
     if width >= _BAR_FROM_WIDTH and not is_cancelling:
         filled = percent * _BAR_COLUMNS // 100
         cells += ["  ", Tint("━" * filled, "blue"), Tint("─" * (_BAR_COLUMNS - filled), "dim")]
-    took = whole_seconds((now - seen.began).total_seconds())
+    took = whole_seconds((now - snapshot.start).total_seconds())
     cells.append(f"  {percent:3d}%  {done} of {len(rows)}  {took}")
     if is_cancelling:
         cells.append(Tint("  cancelling; Ctrl-C again stops at once", "yellow"))
@@ -182,7 +182,7 @@ def _headline(seen: Moment, rows: Sequence[Row], width: int, now: datetime) -> L
 
 
 def heading(action: ActionStatus) -> Line:
-    """Name an action and what it acts on."""
+    """Return the heading of an action, with the object that it acts on."""
     kind, namespace, target = (
         str(action.object.get(key) or "") for key in ("kind", "namespace", "name")
     )
@@ -193,41 +193,43 @@ def heading(action: ActionStatus) -> Line:
 # A line for each phase
 
 
-def lines_of_ended(rows: Sequence[Row], alike: Sequence[Row], width: int) -> Iterator[Line]:
-    """Draw phases that have ended, in the columns that `alike` needs."""
-    for line in _lines(rows, alike, {}, width, None):
+def lines_of_ended(rows: Sequence[Row], aligned_rows: Sequence[Row], width: int) -> Iterator[Line]:
+    """Draw phases that have ended, in columns wide enough for `aligned_rows`."""
+    for line in _lines(rows, aligned_rows, {}, width, None):
         yield _cropped(line, width)
 
 
 def _lines(
     rows: Sequence[Row],
-    alike: Sequence[Row],
+    aligned_rows: Sequence[Row],
     logs: Logs,
     width: int,
     now: datetime | None,
     *,
     is_alone: bool = True,
 ) -> Iterator[Line]:
-    most = max(8, width * 2 // 5)
-    names = [_short(_name_of(each, is_alone=is_alone), most) for each in alike]
+    limit = max(8, width * 2 // 5)
+    names = [_short(_name_of(row, is_alone=is_alone), limit) for row in aligned_rows]
     name_width = max(map(width_of, names), default=0)
-    version_width = max((len(each.phase.func_version) for each in alike), default=0)
-    left = dict(logs)
+    version_width = max((len(row.phase.func_version) for row in aligned_rows), default=0)
+    remaining_logs = dict(logs)
     for row in rows:
-        took, percent = _time_of(row, now), row.phase.percent if row.is_at_work else None
+        took, percent = _time_of(row, now), row.phase.percent if row.is_running else None
         if percent is not None:
             took = f"{percent:>6}%  {took}{_moved(row.phase.moved)}"
         yield [
             "    ",
             _mark_of(row, now),
             " ",
-            *padded(_short(_name_of(row, is_alone=is_alone), most), name_width),
+            *padded(_short(_name_of(row, is_alone=is_alone), limit), name_width),
             Tint(f"  {row.phase.func_version:<{version_width}}", "dim"),
             f"  {took:>7}",
             *_notes_of(row, now),
         ]
-        # Once: phases of one name share what is known of them.
-        log = left.pop((row.action.name, row.phase.name), None) if row.is_at_work else None
+        # Removed, because phases with the same name share their log lines.
+        log = (
+            remaining_logs.pop((row.action.name, row.phase.name), None) if row.is_running else None
+        )
         if log:
             yield Tint(f"      │ {log}", "dim")
 
@@ -239,21 +241,21 @@ def _moved(moved: Moved) -> str:
     return f"  {sizes}, {moved.done_files} of {moved.all_files} files"
 
 
-def _short(text: str, most: int) -> str:
-    seen = text_of(text)
-    return seen if len(seen) <= most else f"{seen[: most - 1]}…"
+def _short(text: str, limit: int) -> str:
+    visible_text = text_of(text)
+    return visible_text if len(visible_text) <= limit else f"{visible_text[: limit - 1]}…"
 
 
 def _cropped(line: Line, width: int) -> Line:
-    """Cut off what is too wide for a terminal; what is cut off shows as an ellipsis."""
-    kept: list[Cell] = []
+    """Cut a line to a width, with an ellipsis in place of the rest."""
+    cells: list[Cell] = []
     for cell in line:
         if width_of(cell) > width:
             text = text_of(cell)[: max(0, width - 1)] + "…"
-            return [*kept, Tint(text, cell.colour) if isinstance(cell, Tint) else text]
-        kept.append(cell)
+            return [*cells, Tint(text, cell.colour) if isinstance(cell, Tint) else text]
+        cells.append(cell)
         width -= width_of(cell)
-    return kept
+    return cells
 
 
 def _name_of(row: Row, *, is_alone: bool) -> str:
@@ -269,17 +271,17 @@ def _mark_of(row: Row, now: datetime | None) -> Tint:
     if phase.state is State.FAILED:
         return _FAILED
     if row.is_to_be_retried:
-        return _RETRIES
-    if row.is_at_work:
-        return Tint(_SPINNER[int(now.timestamp()) % len(_SPINNER)], "blue") if now else _LEFT
-    return _WAITS
+        return _RETRYING
+    if row.is_running:
+        return Tint(_SPINNER[int(now.timestamp()) % len(_SPINNER)], "blue") if now else _INTERRUPTED
+    return _WAITING
 
 
 def _time_of(row: Row, now: datetime | None) -> str:
     phase = row.phase
     if phase.start_time is None or phase.is_skipped or row.is_to_be_retried:
         return ""
-    if row.is_at_work:
+    if row.is_running:
         return whole_seconds((now - phase.start_time).total_seconds()) if now else ""
     if phase.completion_time is None:
         return ""
@@ -293,12 +295,12 @@ def _notes_of(row: Row, now: datetime | None) -> list[Cell]:
         notes.append(Tint("  skipped", "dim"))
     elif row.is_to_be_retried:
         assert phase.retry_time is not None
-        why = f": {phase.error.message}" if phase.error is not None else ""
+        message = f": {phase.error.message}" if phase.error is not None else ""
         if now is not None:
             seconds = math.ceil((phase.retry_time - now).total_seconds())
-            again = f"  attempt {phase.attempt + 1} in {whole_seconds(seconds)}"
-            notes.append(Tint(again, "yellow"))
-        notes.append(f"  attempt {phase.attempt} failed{why}")
+            retry = f"  attempt {phase.attempt + 1} in {whole_seconds(seconds)}"
+            notes.append(Tint(retry, "yellow"))
+        notes.append(f"  attempt {phase.attempt} failed{message}")
     else:
         if phase.attempt > 1:
             notes.append(Tint(f"  attempt {phase.attempt}", "yellow"))

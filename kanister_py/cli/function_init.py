@@ -69,8 +69,8 @@ def project(name: str) -> dict[str, str]:
 
     with as_file(files("kanister_py.cli").joinpath("new_function")) as folder:
         return {
-            filled(str(each.relative_to(folder))).removesuffix(_SUFFIX): filled(
-                each.read_text(encoding="utf-8")
+            filled(str(path.relative_to(folder))).removesuffix(_SUFFIX): filled(
+                path.read_text(encoding="utf-8")
             )
-            for each in sorted(folder.rglob(f"*{_SUFFIX}"))
+            for path in sorted(folder.rglob(f"*{_SUFFIX}"))
         }

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.function_targets import Target, megabytes, target_of
-from kanister_py.cli.listening import naming
+from kanister_py.cli.listening import named_in_errors
 from kanister_py.cli.output import say, say_warning
 from kanister_py.cli.parser import CommandLineError, port, switch, whole
 from kanister_py.cli.processes import Link
@@ -132,7 +132,7 @@ def _serve(args: argparse.Namespace, target: Target) -> int:
         settings = _settings(args)
         answer = served_function(target.revision)
         host, _, number = settings.address.rpartition(":")
-        with naming(host, int(number)):
+        with named_in_errors(host, int(number)):
             server = FunctionServer(answer, settings)
         server.start()
         if args.link is None:
@@ -161,7 +161,7 @@ def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
     host = _host(args)
     program = ["--", *args.command] if args.command else []
     with StopSignals(signal.SIGCHLD) as signals, ExitStack() as stack:
-        with naming(host, args.port):
+        with named_in_errors(host, args.port):
             held = stack.enter_context(PortHeld(host, args.port))
         processes = ServingProcesses(
             lambda link: [
@@ -235,6 +235,6 @@ def _observer(args: argparse.Namespace) -> Any:
 
 def _serve_metrics(serve: Callable[[int, str], int], args: argparse.Namespace) -> None:
     host = _host(args)
-    with naming(host, args.metrics_port):
+    with named_in_errors(host, args.metrics_port):
         bound = serve(args.metrics_port, host)
     say(f"Metrics on {host}:{bound}")

@@ -39,9 +39,9 @@ class DashParser(Parser):
             words, command = words[:at], words[at + 1 :]
             if not command:
                 self.error("-- must be followed by a program and its words")
-        found, rest = super().parse_known_args(words, namespace)
+        found, unknown_words = super().parse_known_args(words, namespace)
         found.command, found.before = command, words
-        return found, rest
+        return found, unknown_words
 
 
 class Target(NamedTuple):

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 from kanister_py.cli.files import refusal
 from kanister_py.cli.function_targets import target_of
-from kanister_py.cli.junit import Tested, junit_of
+from kanister_py.cli.junit import TestResult, junit_of
 from kanister_py.cli.output import Tint, put, say, write_data
 from kanister_py.cli.parser import CommandLineError, switch
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
@@ -117,7 +117,7 @@ def _read(path: Path) -> Any:
 
 def _run_cases(call: _Call, folder: Path, args: argparse.Namespace) -> int:
     requests = folder.rglob(f"{_REQUEST}.*")
-    cases = sorted({each.parent for each in requests if each.suffix in _SUFFIXES})
+    cases = sorted({path.parent for path in requests if path.suffix in _SUFFIXES})
     if not cases:
         raise refusal(folder, "there are no cases below it: CASE/request.yaml")
     tested = []
@@ -125,9 +125,9 @@ def _run_cases(call: _Call, folder: Path, args: argparse.Namespace) -> int:
         began = time.perf_counter()
         complaints, note = _outcome(call, case, update=args.update)
         seconds = time.perf_counter() - began
-        tested.append(Tested("", str(case.relative_to(folder)), seconds, complaints))
+        tested.append(TestResult("", str(case.relative_to(folder)), seconds, complaints))
         _show(tested[-1], note)
-    failed = sum(bool(each.failures) for each in tested)
+    failed = sum(bool(case.failures) for case in tested)
     say(f"{len(tested) - failed} of {len(tested)} cases are as they should be")
     if args.junit:
         args.junit.write_text(junit_of("composition function", tested), encoding="utf-8")
@@ -136,11 +136,12 @@ def _run_cases(call: _Call, folder: Path, args: argparse.Namespace) -> int:
 
 def _file(case: Path, stem: str) -> Path | None:
     return next(
-        (case / f"{stem}{each}" for each in _SUFFIXES if (case / f"{stem}{each}").is_file()), None
+        (case / f"{stem}{suffix}" for suffix in _SUFFIXES if (case / f"{stem}{suffix}").is_file()),
+        None,
     )
 
 
-def _show(tested: Tested, note: str) -> None:
+def _show(tested: TestResult, note: str) -> None:
     mark = Tint("FAIL", "red") if tested.failures else Tint("ok  ", "green")
     put([mark, f" {tested.name}{f' ({note})' if note else ''}"])
     for line in tested.failures:
@@ -149,7 +150,7 @@ def _show(tested: Tested, note: str) -> None:
 
 def _outcome(call: _Call, case: Path, *, update: bool) -> tuple[list[str], str]:
     """Say what is wrong with the answer to a case, line by line, and what was done about it."""
-    request, expected, asserted = (_file(case, each) for each in (_REQUEST, _RESPONSE, _ASSERT))
+    request, expected, asserted = (_file(case, name) for name in (_REQUEST, _RESPONSE, _ASSERT))
     assert request is not None  # that is how the case was found
     try:
         answer = call(_read_request(request))
@@ -191,7 +192,7 @@ def _difference(expected: Any, found: Any) -> list[str]:
     if expected == found:
         return []
 
-    want, have = (dump_go_yaml(each).splitlines() for each in (expected, found))
+    want, have = (dump_go_yaml(response).splitlines() for response in (expected, found))
     return list(unified_diff(want, have, "expected", "found", n=2, lineterm=""))
 
 
@@ -199,37 +200,37 @@ def _complaints(answer: Mapping[str, Any], checks: Any, file: str) -> Iterator[s
     if not isinstance(checks, list):
         raise refusal(file, "must be a list of checks")
     for index, check in enumerate(checks):
-        kinds = [each for each in _CHECKS if isinstance(check, Mapping) and each in check]
+        kinds = [kind for kind in _CHECKS if isinstance(check, Mapping) and kind in check]
         if len(kinds) != 1 or len(check) != 2 or not isinstance(check.get("path"), str):
             why = f"must have path, and one of {', '.join(_CHECKS)}; found {check!r}"
             raise refusal(file, why, f"[{index}]")
         kind, path = kinds[0], check["path"]
-        found, wanted = _found_at(path, answer), check[kind]
+        actual, expected = _found_at(path, answer), check[kind]
         if kind == "exists":
-            if (found is not _MISSING) is not wanted:
-                yield f"{path}: is {'there' if found is not _MISSING else 'not there'}"
-        elif found is _MISSING:
+            if (actual is not _MISSING) is not expected:
+                yield f"{path}: is {'there' if actual is not _MISSING else 'not there'}"
+        elif actual is _MISSING:
             yield f"{path}: is not there"
-        elif kind == "equals" and found != wanted:
-            yield f"{path}: expected {_short(wanted)}, found {_short(found)}"
-        elif kind == "contains" and not _contains(found, wanted):
-            yield f"{path}: {_short(found)} does not contain {_short(wanted)}"
+        elif kind == "equals" and actual != expected:
+            yield f"{path}: expected {_short(expected)}, found {_short(actual)}"
+        elif kind == "contains" and not _contains(actual, expected):
+            yield f"{path}: {_short(actual)} does not contain {_short(expected)}"
 
 
 _MISSING = object()
 
 
 def _found_at(path: str, answer: Mapping[str, Any]) -> Any:
-    found: Any = answer
+    actual: Any = answer
     for step in parse_field_path(path).steps:
-        if isinstance(found, Mapping) and str(step) in found:
+        if isinstance(actual, Mapping) and str(step) in actual:
             # A resource may have a number for its name.
-            found = found[str(step)]
-        elif isinstance(found, list) and isinstance(step, int) and step < len(found):
-            found = found[step]
+            actual = actual[str(step)]
+        elif isinstance(actual, list) and isinstance(step, int) and step < len(actual):
+            actual = actual[step]
         else:
             return _MISSING
-    return found
+    return actual
 
 
 def _contains(found: Any, wanted: Any) -> bool:

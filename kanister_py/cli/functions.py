@@ -174,10 +174,12 @@ def _describe(functions: Functions, args: argparse.Namespace) -> int:
     name, at, version = args.name.partition("@")
     markdown = args.output == "markdown"
     if args.all and not name:
-        every = [_described(family, each) for family in functions.registry for each in family]
-        pages = (_page(each, markdown=markdown, level=2) for each in every)
+        references = [
+            _described(family, entry) for family in functions.registry for entry in family
+        ]
+        pages = (_page(reference, markdown=markdown, level=2) for reference in references)
         people = chain(["# Functions"] if markdown else [], *(chain([""], page) for page in pages))
-        write_data({"functions": every}, args.output, lambda: people)
+        write_data({"functions": references}, args.output, lambda: people)
         return 0
     if args.all or not name or (at and not version):
         raise CommandLineError(
@@ -198,7 +200,8 @@ def _described(family: Family[FunctionEntry], entry: FunctionEntry) -> dict[str,
     code = load_function(entry) if entry.target is not None else None
     reference = version_reference(entry, code)
     reference["versions"] = [
-        {"version": str(each.version), "status": status_of(each)} for each in family
+        {"version": str(version_entry.version), "status": status_of(version_entry)}
+        for version_entry in family
     ]
     return reference
 
@@ -221,10 +224,11 @@ def _page(reference: Mapping[str, Any], *, markdown: bool, level: int = 1) -> It
         yield ""
         yield f"After a restart: {_RESTARTS.get(reference.get('onRestart', ''), 'not declared')}"
     yield ""
-    others = ", ".join(
-        f"{each['version']} ({_shown_status(each['status'])})" for each in reference["versions"]
+    versions = ", ".join(
+        f"{version['version']} ({_shown_status(version['status'])})"
+        for version in reference["versions"]
     )
-    yield f"Versions: {others}"
+    yield f"Versions: {versions}"
     yield f"From: {reference['source']}, {reference['origin']}"
 
 
@@ -268,9 +272,9 @@ def _section(
     if not rows:
         yield "none"
         return
-    head, *rest = rows
-    if rest:
-        yield from table(head, rest, markdown=markdown)
+    head, *body = rows
+    if body:
+        yield from table(head, body, markdown=markdown)
     else:
         yield head[0]
 
@@ -279,9 +283,9 @@ def _argument_rows(reference: Mapping[str, Any]) -> list[tuple[str, ...]]:
     if not reference["arguments"]:
         return []
     rows = [("NAME", "TYPE", "DEFAULT", "MEANING")]
-    for each in reference["arguments"]:
-        default = "required" if each["required"] else _literal(each.get("default"))
-        rows.append((each["name"], each["type"], default, each["description"]))
+    for argument in reference["arguments"]:
+        default = "required" if argument["required"] else _literal(argument.get("default"))
+        rows.append((argument["name"], argument["type"], default, argument["description"]))
     return list(rows)
 
 
@@ -289,7 +293,9 @@ def _output_rows(reference: Mapping[str, Any]) -> list[tuple[str, ...]]:
     if not reference["outputs"]:
         return [("Any: the phase determines the names.",)] if reference["freeOutputs"] else []
     rows: list[tuple[str, ...]] = [("NAME", "TYPE", "MEANING")]
-    rows += [(each["name"], each["type"], each["description"]) for each in reference["outputs"]]
+    rows += [
+        (output["name"], output["type"], output["description"]) for output in reference["outputs"]
+    ]
     return rows
 
 
@@ -320,7 +326,7 @@ def _diff(functions: Functions, args: argparse.Namespace) -> int:
         "name": args.name,
         "old": old["version"],
         "new": new["version"],
-        "breaking": any(each["breaking"] for each in changes),
+        "breaking": any(change["breaking"] for change in changes),
         "changes": changes,
     }
 
@@ -334,11 +340,11 @@ def _diff(functions: Functions, args: argparse.Namespace) -> int:
             return
         rows = [
             (
-                Tint("breaks", "red") if each["breaking"] else "fits",
-                each["name"],
-                each["message"],
+                Tint("breaks", "red") if change["breaking"] else "fits",
+                change["name"],
+                change["message"],
             )
-            for each in changes
+            for change in changes
         ]
         yield from table(("", "NAME", "CHANGE"), rows, markdown=args.output == "markdown")
 

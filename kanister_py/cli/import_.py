@@ -61,15 +61,20 @@ def run_on(args: argparse.Namespace, cluster: Cluster, exported: Exported) -> in
     from kanister_py.core.schedules.exports import referenced_secrets
     from kanister_py.executor.take_in_export import take_in
 
-    made = there = 0
+    created_count = existing_count = 0
     would = "would be " if args.dry_run else ""
-    for each in take_in(cluster, exported, suspends=not args.active, dry_run=args.dry_run):
-        name = "/".join(filter(None, (each.namespace, each.name)))
-        put(f"{each.kind} {name} {f'{would}created' if each.is_new else 'is there already'}")
-        made, there = made + each.is_new, there + (not each.is_new)
-    say(f"{made} {would}created, {there} there already")
-    given = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in exported.secrets}
-    missing = [each for each in referenced_secrets(exported) if each not in given]
+    for outcome in take_in(cluster, exported, suspends=not args.active, dry_run=args.dry_run):
+        name = "/".join(filter(None, (outcome.namespace, outcome.name)))
+        put(f"{outcome.kind} {name} {f'{would}created' if outcome.is_new else 'is there already'}")
+        created_count, existing_count = (
+            created_count + outcome.is_new,
+            existing_count + (not outcome.is_new),
+        )
+    say(f"{created_count} {would}created, {existing_count} there already")
+    exported_secrets = {
+        (secret["metadata"]["namespace"], secret["metadata"]["name"]) for secret in exported.secrets
+    }
+    missing = [name for name in referenced_secrets(exported) if name not in exported_secrets]
     if missing:
         names = ", ".join(f"{where}/{name}" for where, name in missing)
         say(f"note: A restore needs these Secrets, which were not in it: {names}")

@@ -1,4 +1,4 @@
-"""Inputs of an action: what the command line gives it, or an ActionSet in a file."""
+"""Inputs of an action, from flags or from an ActionSet in a file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kanister_py.cli.files import STDIN, documents_by_file
 from kanister_py.cli.parser import (
     CommandLineError,
-    named_reference,
-    object_reference,
     pair,
-    place,
     repeated,
     switch,
 )
+from kanister_py.cli.references import named_reference, object_reference, place
 from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.kube.resources import BLUEPRINTS
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
@@ -36,62 +35,65 @@ _FLAGS_IN_ACTIONSET: Final = (
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Take the flags for what an action works with, and for objects that are there."""
-    what = parser.add_argument_group("what it works with")
-    what.add_argument(
+    """Add the flags for inputs of an action and for objects of the embedded cluster."""
+    group = parser.add_argument_group("inputs")
+    group.add_argument(
         "--object",
         type=object_reference,
         metavar="KIND/NAMESPACE/NAME",
-        help="what to act on; default: the namespace",
+        help="object to act on; default: the namespace",
     )
-    what.add_argument(
-        "-n", "--namespace", default="", help="default: the one of the context, else default"
+    group.add_argument(
+        "-n", "--namespace", default="", help="default: the namespace of the context, or default"
     )
     repeated(
-        what,
+        group,
         "-f",
         "--file",
         dest="files",
         metavar="PATH",
-        help="manifests that are in the cluster from the start",
+        help="manifests to load into the cluster at the start",
     )
-    named = "REF=NAMESPACE/NAME"
+    reference = "REF=NAMESPACE/NAME"
     for flag, read, form, text in (
         ("--option", pair, "KEY=VALUE", "an option of the action"),
-        ("--secret", named_reference, named, "a Secret, under the name the blueprint gives it"),
-        ("--config-map", named_reference, named, "a ConfigMap, likewise"),
+        ("--secret", named_reference, reference, "a Secret and its name in the blueprint"),
+        ("--config-map", named_reference, reference, "a ConfigMap and its name in the blueprint"),
     ):
-        repeated(what, flag, type=read, metavar=form, help=text)
-    what.add_argument("--profile", type=place, metavar="NAMESPACE/NAME", help="the Profile to use")
-    what.add_argument("--preferred-version", default="", help="for phases that name no version")
-    switch(what, "--strict-versions", help="refuse versions that are not known")
+        repeated(group, flag, type=read, metavar=form, help=text)
+    group.add_argument("--profile", type=place, metavar="NAMESPACE/NAME", help="the Profile to use")
+    group.add_argument(
+        "--preferred-version", default="", help="version for phases that do not set one"
+    )
+    switch(group, "--strict-versions", help="refuse unknown versions instead of using v0.0.0")
 
 
 def inputs_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Give the inputs in the words of an ActionSet's action."""
+    """Return the inputs as fields of an ActionSet's action."""
+    # Slow to import: see references.py.
     from kanister_py.core.actionsets.references import parse_named_reference, parse_place
 
-    more: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
     for key, pairs in (("secrets", args.secret), ("config_maps", args.config_map)):
         if pairs:
-            read = [parse_named_reference(each, args.namespace) for each in pairs]
-            more[key] = {name: reference.as_dict() for name, reference in read}
+            references = [parse_named_reference(text, args.namespace) for text in pairs]
+            inputs[key] = {name: reference.as_dict() for name, reference in references}
     if args.profile:
-        more["profile"] = parse_place(args.profile, args.namespace).as_dict()
+        inputs["profile"] = parse_place(args.profile, args.namespace).as_dict()
     if args.preferred_version:
-        more["preferred_version"] = args.preferred_version
-    return more
+        inputs["preferred_version"] = args.preferred_version
+    return inputs
 
 
 def objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """Read every object of the manifests that stand in the cluster from the start."""
+    """Read the objects of manifests for the embedded cluster."""
     for documents in documents_by_file(paths).values():
         for document in documents:
             value = document.value
             if not isinstance(value, dict):
-                raise InvalidDocument([document.problem((), "Must be an object of Kubernetes")])
+                raise InvalidDocument([document.problem((), "Must be a Kubernetes object")])
             problems = [
-                document.problem((key,), f"An object of Kubernetes needs {key}")
+                document.problem((key,), f"A Kubernetes object must have {key}")
                 for key in ("apiVersion", "kind")
                 if not value.get(key)
             ]
@@ -103,47 +105,52 @@ def objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
 # ActionSets in files
 
 
-class GivenActionSet(NamedTuple):
-    """An ActionSet as its file has it, and the Blueprints it names."""
+class ActionSetInput(NamedTuple):
+    """An ActionSet from a file, and the Blueprints that it names."""
 
     actionset: Mapping[str, Any]
     blueprints: list[LocatedBlueprint | Mapping[str, Any]]
 
 
 def names_actionset(args: argparse.Namespace) -> bool:
-    """Say whether the command line names a file, and no action of a Blueprint."""
-    named = args.blueprint
-    return bool(named) and not args.action and (named == STDIN or Path(named).exists())
+    """Return whether the command line names a file without an action, so an ActionSet."""
+    path = args.blueprint
+    return bool(path) and not args.action and (path == STDIN or Path(path).exists())
 
 
-def read_actionset(args: argparse.Namespace, cluster: Cluster | None) -> GivenActionSet:
-    """Read the ActionSet, with its Blueprints from beside it, from `-f` or from the cluster."""
+def read_actionset(args: argparse.Namespace, cluster: Cluster | None) -> ActionSetInput:
+    """Read the ActionSet, and its Blueprints from its file, from `-f` or from the cluster."""
+    # Slow to import: see references.py.
     from kanister_py.core.actionsets.model import parse_actionset
-    from kanister_py.core.blueprints.model import blueprints_in, objects_in
-    from kanister_py.core.kube.resources import BLUEPRINTS
+    from kanister_py.core.blueprints.model import blueprints_in
+    from kanister_py.core.blueprints.model import objects_in as located_objects_in
 
-    given = documents_by_file([args.blueprint, *args.files])
-    (file, first), *_ = given.items()
-    found = [each for each in objects_in(first) if each.kind == "ActionSet"]
-    if len(found) != 1:
-        many = f"{len(found)} ActionSets" if found else "no ActionSet"
+    files = documents_by_file([args.blueprint, *args.files])
+    (file, documents), *_ = files.items()
+    actionsets = [obj for obj in located_objects_in(documents) if obj.kind == "ActionSet"]
+    if len(actionsets) != 1:
+        count = f"{len(actionsets)} ActionSets" if actionsets else "no ActionSet"
         raise CommandLineError(
-            f"There is {many} in {file}; "
-            "give a file with one, or a blueprint and one of its actions"
+            f"There is {count} in {file}; "
+            "name a file with one ActionSet, or a blueprint and one of its actions"
         )
     for name in _FLAGS_IN_ACTIONSET:
         if getattr(args, name):
             flag = name.replace("_", "-")
-            raise CommandLineError(f"--{flag} is for the ActionSet itself to say")
-    read = parse_actionset(found[0].document, found[0].path)
-    there: dict[str, LocatedBlueprint | Mapping[str, Any]] = {
-        each.blueprint.name: each
-        for documents in given.values()
-        for each in blueprints_in(documents)
+            raise CommandLineError(
+                f"--{flag} cannot be used with an ActionSet, which sets it itself"
+            )
+    actionset = parse_actionset(actionsets[0].document, actionsets[0].path)
+    blueprints: dict[str, LocatedBlueprint | Mapping[str, Any]] = {
+        blueprint.blueprint.name: blueprint
+        for documents in files.values()
+        for blueprint in blueprints_in(documents)
     }
     if cluster is not None:
-        where = read.metadata.namespace or args.namespace
-        for action in read.spec.actions:
-            if action.blueprint and action.blueprint not in there:
-                there[action.blueprint] = cluster.get(BLUEPRINTS, action.blueprint, namespace=where)
-    return GivenActionSet(found[0].value, list(there.values()))
+        namespace = actionset.metadata.namespace or args.namespace
+        for action in actionset.spec.actions:
+            if action.blueprint and action.blueprint not in blueprints:
+                blueprints[action.blueprint] = cluster.get(
+                    BLUEPRINTS, action.blueprint, namespace=namespace
+                )
+    return ActionSetInput(actionsets[0].value, list(blueprints.values()))

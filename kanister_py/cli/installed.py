@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def installed_functions(*, is_checked: bool = False) -> Functions:
-    """Read the functions; checked, a mismatch between the record and the code stops the start."""
+    """Read the functions; with `is_checked`, load their code and fail if it does not match."""
     functions = read_functions()
     if is_checked:
         functions = check_everything(functions)
@@ -23,8 +23,8 @@ def installed_functions(*, is_checked: bool = False) -> Functions:
 
 
 def publication_of(functions: Functions) -> Publication:
-    """Gather what an endpoint makes public of them."""
-    # It takes longer to load than most commands take.
+    """Return the data that an HTTP endpoint publishes about functions."""
+    # Slow to import, and only commands that serve HTTP need it.
     from importlib.resources import files
 
     from kanister_py.functions.builtin import read_versions_file

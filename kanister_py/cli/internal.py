@@ -1,11 +1,11 @@
-"""Speak a protocol with another program, on stdin and stdout.
+"""Answer a request of another program, on stdin and stdout.
 
 kanister-py internal render < request > response
 
-`render` reads a crossplane.render.v1alpha1.RenderRequest and writes a RenderResponse, so
-that whatever runs Crossplane's own engine can run this one. Ends with 0; with 3 after a
-fatal result, when stdout holds what was gathered before it; with 1 otherwise, when it
-holds nothing.
+`render` reads a crossplane.render.v1alpha1.RenderRequest and writes a RenderResponse, so that
+a program that runs Crossplane's engine can run this one instead. Exit codes: 0 success; 3 a
+fatal result, with the part of the response before it on stdout; 1 any other failure, with
+nothing on stdout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PACKAGE = "crossplane.render.v1alpha1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("render",), help="which protocol")
+    parser.add_argument("what", choices=("render",), help="kind of the request")
     parser.add_argument(
         "--timeout",
         type=seconds_from("1ms"),
@@ -53,8 +53,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         data = encode_message(f"{_PACKAGE}.RenderResponse", _response(result, source))
     except NotEncodable as error:
-        why = f"the response cannot be written: {error}"
-        raise UsageError(why, reason="RenderFailed") from None
+        raise UsageError(
+            f"the response cannot be encoded: {error}", reason="RenderFailed"
+        ) from None
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
     if result.error is not None:
@@ -64,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _message_of(result: Rendered) -> str:
-    assert result.error is not None  # or there is nothing to tell
+    assert result.error is not None
     prefix = "" if result.is_fatal else "reconcile failed: "
-    why = f"cannot compose resources: {result.error.message}"
-    return f"cannot render composite resource: {prefix}{why}"
+    message = f"cannot compose resources: {result.error.message}"
+    return f"cannot render composite resource: {prefix}{message}"
 
 
 def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, ManifestSource]:
@@ -81,39 +82,40 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
     from kanister_py.executor.render_xr import RenderInput, render
     from kanister_py.executor.run_pipeline import Engine
 
-    given = request.get("composite")
-    if given is None:
-        asked = ", ".join(sorted(key for key in request if key != "meta")) or "nothing"
-        raise refusal(STDIN_NAME, f"Only composite resources are rendered; this asks for {asked}")
+    composite = request.get("composite")
+    if composite is None:
+        request_keys = ", ".join(sorted(key for key in request if key != "meta")) or "nothing"
+        raise refusal(STDIN_NAME, f"Only composite resources can be rendered, found {request_keys}")
     for key in ("compositeResource", "composition"):
-        if not given.get(key):
-            raise refusal(STDIN_NAME, "Must be given", f"composite.{key}")
-    xr, xrd = given["compositeResource"], None
-    if given.get("compositeResourceDefinition"):
-        document = Document.of(given["compositeResourceDefinition"], "definition")
+        if not composite.get(key):
+            raise refusal(STDIN_NAME, "Is required", f"composite.{key}")
+    xr, xrd = composite["compositeResource"], None
+    if composite.get("compositeResourceDefinition"):
+        document = Document.of(composite["compositeResourceDefinition"], "definition")
         xrd = read_model(Definition, document)
         check_definition(xr, xrd)
-    composition = parse_composition(Document.of(given["composition"], "composition"))
+    composition = parse_composition(Document.of(composite["composition"], "composition"))
     steps = tuple(
-        each if each.timeout_seconds else each._replace(timeout_seconds=timeout_seconds)
-        for each in composition.steps
+        step if step.timeout_seconds else step._replace(timeout_seconds=timeout_seconds)
+        for step in composition.steps
     )
-    # Of a document that holds nothing but comments, the CLI sends an empty object.
-    observed = [each for each in given.get("observedResources") or () if each]
-    required = [each for each in given.get("requiredResources") or () if each]
+    # For a document with comments only, the Crossplane CLI sends an empty object.
+    observed = [resource for resource in composite.get("observedResources") or () if resource]
+    required = [resource for resource in composite.get("requiredResources") or () if resource]
     source = ManifestSource(
         [*required, *observed, xr],
-        given.get("requiredSchemas") or [],
-        given.get("credentials") or [],
+        composite.get("requiredSchemas") or [],
+        composite.get("credentials") or [],
     )
     functions = wiring.open_render_functions(
         addresses={
-            each.get("name", ""): each.get("address", "") for each in given.get("functions") or []
+            function.get("name", ""): function.get("address", "")
+            for function in composite.get("functions") or []
         }
     )
     try:
         engine = Engine(functions.runner, functions.revisions, source, wiring.system_clock())
-        if any(each.input_ref for each in steps):
+        if any(step.input_ref for step in steps):
             engine = engine._replace(artifacts=wiring.step_artifacts())
         composition = composition._replace(steps=steps)
         return render(RenderInput(xr, composition, observed, xrd), engine), source
@@ -124,11 +126,11 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
 def _response(result: Rendered, source: ManifestSource) -> Data:
     output: dict[str, Any] = {
         "compositeResource": result.composite,
-        "composedResources": [each.object for each in result.resources],
-        "deletedResources": [each.object for each in result.deleted],
+        "composedResources": [resource.object for resource in result.resources],
+        "deletedResources": [resource.object for resource in result.deleted],
         "events": [
-            {"type": each.type, "reason": each.reason, "message": each.message}
-            for each in result.events
+            {"type": event.type, "reason": event.reason, "message": event.message}
+            for event in result.events
         ],
         "requiredResources": source.asked_resources,
         "requiredSchemas": source.asked_schemas,

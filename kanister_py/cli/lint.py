@@ -1,26 +1,35 @@
-"""Find what would go wrong with blueprints, or surprise, before anybody runs them.
+"""Find mistakes and deprecated or removed versions in blueprints before they run.
 
-Looks at files, at folders with all *.yaml, *.yml and *.json below them, and at
-stdin (-). A comment `# kanister-py: ignore=RULE` silences a rule on its line, or on
-the line below. With --cluster it looks at the Blueprints of a cluster and at the ActionSets
-that are under way there, and says since when they are there and when they last ran.
+kanister-py lint blueprints/
+kanister-py lint blueprint.yaml --target-release 0.4.0
+kanister-py lint --cluster -A -o json
+kanister-py lint --explain all
 
-Exit codes: 0 fine; 2 deprecated versions found; 3 removed ones; 4 some without a
-replacement; 1 other errors, files that cannot be read included. Of several, the
-first of 1, 4, 3, 2.
+A PATH is a file, a folder with all *.yaml, *.yml and *.json below it, or - for stdin.
+Compositions, Functions, ActionSets and Schedules are checked, too. A comment
+`# kanister-py: ignore=RULE` disables a rule on its line or the next one. With --cluster, the
+Blueprints and the ActionSets in progress of a cluster are checked; findings then show when the
+object was created and when the phase last ran.
+
+Exit codes: 0 success; 2 deprecated versions; 3 removed versions; 4 removed versions without a
+replacement; 1 other errors, unreadable files included. If several apply, the first of 1, 4, 3, 2.
 """
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected
 from kanister_py.cli.files import read_all
+from kanister_py.cli.findings import github_lines, sarif_of, table_lines
+from kanister_py.cli.installed import installed_functions
 from kanister_py.cli.output import say, say_error, write_data
-from kanister_py.cli.parser import CommandLineError, meant_among, repeated, switch
+from kanister_py.cli.parser import CommandLineError, repeated, suggestion_or_list, switch
 from kanister_py.cli.releases import add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
 from kanister_py.core.blueprints.lint.check import Report, lint_sources, rules
@@ -31,16 +40,19 @@ from kanister_py.core.blueprints.lint.versions import DEPRECATED, REMOVED
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.models import UnknownKey
+from kanister_py.executor.loading import load_function
 
 FORMATS = ("table", "json", "yaml", "github", "sarif")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
-    there = parser.add_argument_group("on a cluster")
-    switch(there, "--cluster", help="look at what is in use there")
-    there.add_argument("-n", "--namespace", default="", help="default: that of the context")
-    switch(there, "-A", "--all-namespaces")
+    cluster_group = parser.add_argument_group("objects of a cluster")
+    switch(cluster_group, "--cluster", help="check the objects of a cluster")
+    cluster_group.add_argument(
+        "-n", "--namespace", default="", help="default: the namespace of the context"
+    )
+    switch(cluster_group, "-A", "--all-namespaces", help="check all namespaces")
     add_connection(parser)
     parser.add_argument(
         "-o",
@@ -53,90 +65,91 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     switch(
         parser,
         "--only-removed",
-        help="tell only of removed versions, and of files that cannot be read",
+        help="report only removed versions and unreadable files",
     )
     switch(
         parser,
         "--strict-versions",
-        help="a version that nobody knows is an error, instead of falling back to v0.0.0, and a "
-        "release of others that no built-in version stands for",
+        help="report an error for unknown versions, which otherwise fall back to v0.0.0, and for "
+        "package releases that no built-in version replaces",
     )
     parser.add_argument(
         "--fail-on",
-        choices=[str(each) for each in Severity],
+        choices=[str(severity) for severity in Severity],
         default=str(Severity.ERROR),
-        help="the least that ends lint with 1 (default: error)",
+        help="the lowest severity for which lint exits with 1 (default: error)",
     )
     switch(
         parser,
         "-v",
         "--verbose",
-        help="say of every Blueprint in which language its templates are read",
+        help="report the template language of each Blueprint",
     )
     repeated(
         parser,
         "--ignore",
         metavar="RULE",
         type=_known_rule,
-        help="leave out what this rule finds; may be given several times",
+        help="leave out the findings of this rule; may be repeated",
     )
     parser.add_argument(
         "--explain",
         metavar="RULE",
         type=lambda text: text if text == "all" else _known_rule(text),
-        help="say what a rule is about, or `all` for a list of them",
+        help="explain a rule, or `all` rules",
     )
 
 
 def _known_rule(text: str) -> str:
-    known = rules()
-    if text in known:
+    registered_rules = rules()
+    if text in registered_rules:
         return text
-    raise argparse.ArgumentTypeError(f"no rule {text!r}{meant_among(text, known)}")
+    raise argparse.ArgumentTypeError(
+        f"no rule {text!r}{suggestion_or_list(text, registered_rules)}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge every file, and give the exit code for what was found."""
+    """Check the files and objects; return the exit code for the findings."""
     if args.explain:
         return _explain(args.explain, args.output)
     if not args.paths and not args.cluster:
         raise CommandLineError("Name files or folders, - for stdin, or --cluster")
     if is_connected(args) and not args.cluster:
-        raise CommandLineError("--context and the like go with --cluster")
-    report, files, is_beyond = _lint(args)
+        raise CommandLineError("--context, --kubeconfig and --in-cluster need --cluster")
+    report, files, is_unplanned = _lint(args)
     findings = [
-        each
-        for each in report.findings
-        if not args.only_removed or each.rule in (REMOVED.id, *_UNJUDGED)
+        finding
+        for finding in report.findings
+        if not args.only_removed or finding.rule in (REMOVED.id, *_UNCHECKED)
     ]
     shown = findings
     if args.output not in ("json", "yaml") and not args.verbose:
-        # A file in which all is well has no row.
-        shown = [each for each in findings if each.rule != _LANGUAGE]
+        # A file without problems has no row.
+        shown = [finding for finding in findings if finding.rule != _LANGUAGE]
     if args.output == "table":
         _say_unreadable(shown)
     _write(shown, args.output)
     _say_summary(report, shown, files, is_cluster=args.cluster)
     if args.target_release:
-        names = ", ".join(str(each) for each in args.target_release)
-        say(f"{_fate_of(shown, is_beyond=is_beyond)} the upgrade to {names}")
+        names = ", ".join(str(release) for release in args.target_release)
+        say(_verdict_on_upgrade(shown, names, is_unplanned=is_unplanned))
     return exit_code_of(findings, Severity(args.fail_on))
 
 
 def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
-    """Give the report, the number of files, and whether a release is beyond all plans."""
-    from kanister_py.cli.installed import installed_functions
-    from kanister_py.executor.loading import load_function
-
+    """Return the report, the number of files, and whether a release has no known plans."""
     functions = installed_functions()
     registry = functions.registry
     at = releases_at(args.target_release, registry)
-    beyond = [*unplanned(args.target_release, registry)]
-    for target, last in beyond:
+    without_plans = [*unplanned(args.target_release, registry)]
+    for target, last in without_plans:
         say(f"note: {target} is later than {last.bare}, the last release with known plans")
     inputs, texts, problems = read_all(args.paths)
     sources = [
-        Source(each.name, texts[each.name], each.is_named) for each in inputs if each.name in texts
+        Source(input_.name, texts[input_.name], input_.is_named)
+        for input_ in inputs
+        if input_.name in texts
     ]
     context = Context(
         registry,
@@ -146,21 +159,21 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
         {kind: _schema_check(module) for kind, module in _SCHEMA_MODULES.items()},
     )
     report = lint_sources(sources, context, args.ignore)
-    unread = [finding_of(each, UNREADABLE) for each in problems]
-    findings = in_order([*unread, *report.findings], [each.name for each in inputs])
+    unread = [finding_of(problem, UNREADABLE) for problem in problems]
+    findings = in_order([*unread, *report.findings], [input_.name for input_ in inputs])
     if args.cluster:
         from kanister_py.cli.lint_cluster import lint_cluster
 
-        there = lint_cluster(args, context)
-        findings += there.findings
+        cluster_findings = lint_cluster(args, context)
+        findings += cluster_findings.findings
         report = report._replace(
-            blueprints=report.blueprints + there.blueprints,
-            action_sets=report.action_sets + there.action_sets,
-            compositions=report.compositions + there.compositions,
-            schedules=report.schedules + there.schedules,
+            blueprints=report.blueprints + cluster_findings.blueprints,
+            action_sets=report.action_sets + cluster_findings.action_sets,
+            compositions=report.compositions + cluster_findings.compositions,
+            schedules=report.schedules + cluster_findings.schedules,
         )
-    whole = report._replace(findings=tuple(findings))
-    return whole, len(inputs), bool(beyond)
+    full_report = report._replace(findings=tuple(findings))
+    return full_report, len(inputs), bool(without_plans)
 
 
 _SCHEMA_MODULES = {
@@ -171,40 +184,36 @@ _SCHEMA_MODULES = {
 
 
 def _schema_check(module: str) -> SchemaCheck:
-    """Make a reader of objects of a kind; most files hold none, and do without its module."""
+    """Return a check that imports its module when the first object of its kind is found."""
 
-    def read(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
-        unknown, problems = import_module(module).check_schema(found)
+    def read(obj: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
+        unknown, problems = import_module(module).check_schema(obj)
         return unknown, problems
 
     return read
 
 
 def _say_unreadable(findings: Sequence[Finding]) -> None:
-    """Write files that cannot be read to stderr: for people they are errors, not findings."""
+    """Write unreadable files to stderr: in a table they are errors, not findings."""
     problems = [
-        Problem(each.file, each.line, each.column, each.path, each.message)
-        for each in findings
-        if each.rule == UNREADABLE.id
+        Problem(finding.file, finding.line, finding.column, finding.path, finding.message)
+        for finding in findings
+        if finding.rule == UNREADABLE.id
     ]
     if problems:
         say_error(InvalidDocument(problems))
 
 
 def _write(findings: Sequence[Finding], form: str) -> None:
-    from kanister_py.cli.findings import github_lines, sarif_of, table_lines
-
     if form == "github":
         write_data(None, "lines", lambda: github_lines(findings))
     elif form == "sarif":
-        from importlib.metadata import version
-
         write_data(sarif_of(findings, rules(), version("kanister-py")), "json", list)
     elif form == "table":
-        shown = [each for each in findings if each.rule != UNREADABLE.id]
+        shown = [finding for finding in findings if finding.rule != UNREADABLE.id]
         write_data(None, "lines", lambda: table_lines(shown))
     else:
-        write_data({"findings": [each.as_dict() for each in findings]}, form, list)
+        write_data({"findings": [finding.as_dict() for finding in findings]}, form, list)
 
 
 def _say_summary(
@@ -215,37 +224,42 @@ def _say_summary(
     is_cluster: bool,
 ) -> None:
     for file in report.empty_files:
-        say(f"note: {file}: Nothing in it that lint is about")
-    where = _count(files, "file") if files or not is_cluster else ""
-    where = " and ".join(each for each in (where, "the cluster" if is_cluster else "") if each)
+        say(f"note: {file}: Contains no object that lint checks")
+    places = [_count(files, "file")] if files or not is_cluster else []
+    places += ["the cluster"] if is_cluster else []
     kinds = [
         _count(report.blueprints, "Blueprint"),
         _count(report.action_sets, "ActionSet"),
         *([_count(report.schedules, "Schedule")] if report.schedules else []),
         *([_count(report.compositions, "Composition")] if report.compositions else []),
     ]
-    looked = f"{', '.join(kinds[:-1])} and {kinds[-1]} in {where}"
+    checked = f"{', '.join(kinds[:-1])} and {kinds[-1]} in {' and '.join(places)}"
     by_severity = {
-        severity: sum(each.severity is severity for each in findings) for severity in Severity
+        severity: sum(finding.severity is severity for finding in findings) for severity in Severity
     }
-    found = ", ".join(
+    counts = ", ".join(
         _count(count, _NAMES[severity]) for severity, count in by_severity.items() if count
     )
-    say(f"{looked}: {found or 'nothing found'}")
+    say(f"{checked}: {counts or 'nothing found'}")
 
 
-def _fate_of(findings: Sequence[Finding], *, is_beyond: bool) -> str:
-    if any(each.severity is Severity.ERROR and each.rule not in _UNJUDGED for each in findings):
-        return "Would not survive"
-    if any(each.rule in _UNJUDGED for each in findings):
-        return "Could not be judged for"
-    return "Nothing known today stands against" if is_beyond else "Survives"
+def _verdict_on_upgrade(findings: Sequence[Finding], release: str, *, is_unplanned: bool) -> str:
+    if any(
+        finding.severity is Severity.ERROR and finding.rule not in _UNCHECKED
+        for finding in findings
+    ):
+        return f"Not ready for the upgrade to {release}"
+    if any(finding.rule in _UNCHECKED for finding in findings):
+        return f"Unknown whether ready for the upgrade to {release}"
+    if is_unplanned:
+        return f"Nothing known prevents the upgrade to {release}"
+    return f"Ready for the upgrade to {release}"
 
 
 _LANGUAGE = "template-engine"
-"""The rule that says in which language templates are read."""
-_UNJUDGED = (UNREADABLE.id, NOT_A_BLUEPRINT.id, OVERLOOKED.id, NOT_GIVEN.id)
-"""Rules that say that something could not be looked at."""
+"""The rule that reports the template language of a Blueprint."""
+_UNCHECKED = (UNREADABLE.id, NOT_A_BLUEPRINT.id, OVERLOOKED.id, NOT_GIVEN.id)
+"""Rules that report something that could not be checked."""
 
 _NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
@@ -255,8 +269,8 @@ def _count(count: int, noun: str) -> str:
 
 
 def _explain(rule_id: str, form: str) -> int:
-    known = rules()
-    chosen = [*known.values()] if rule_id == "all" else [known[rule_id]]
+    rules_by_id = rules()
+    chosen = [*rules_by_id.values()] if rule_id == "all" else [rules_by_id[rule_id]]
     data = [
         {
             "rule": rule.id,
@@ -269,8 +283,6 @@ def _explain(rule_id: str, form: str) -> int:
     if form in ("json", "yaml"):
         write_data(data if rule_id == "all" else data[0], form, list)
         return 0
-    import textwrap
-
     lines = []
     for rule in chosen:
         lines += [f"{rule.id} ({rule.severity})", f"  {rule.summary}", ""]
@@ -281,20 +293,20 @@ def _explain(rule_id: str, form: str) -> int:
 
 
 def exit_code_of(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> int:
-    """Choose the exit code of lint: 1 before 4 before 3 before 2.
+    """Return the exit code of lint: 1 before 4 before 3 before 2.
 
-    `fail_on` is the least severity for which it is 1.
+    `fail_on` is the lowest severity for which the code is 1.
     """
-    ended = (REMOVED.id, DEPRECATED.id)
-    # Which language templates are read in is no matter of good or bad.
-    harmless = (*ended, _LANGUAGE)
-    grave = [*Severity][: [*Severity].index(fail_on) + 1]
-    if any(each.severity in grave and each.rule not in harmless for each in findings):
+    versions = (REMOVED.id, DEPRECATED.id)
+    # The template language is information, not a problem.
+    exempt = (*versions, _LANGUAGE)
+    failing = [*Severity][: [*Severity].index(fail_on) + 1]
+    if any(finding.severity in failing and finding.rule not in exempt for finding in findings):
         return exit_codes.FAILED
-    if any(each.rule in ended and not each.replacement for each in findings):
+    if any(finding.rule in versions and not finding.replacement for finding in findings):
         return exit_codes.NO_REPLACEMENT
-    if any(each.rule == REMOVED.id for each in findings):
+    if any(finding.rule == REMOVED.id for finding in findings):
         return exit_codes.REMOVED
-    if any(each.rule == DEPRECATED.id for each in findings):
+    if any(finding.rule == DEPRECATED.id for finding in findings):
         return exit_codes.DEPRECATED
     return exit_codes.FINE

@@ -1,4 +1,4 @@
-"""Addresses to listen on, taken before the work for them is done."""
+"""Sockets to listen on, and HTTP servers on them."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def naming(host: str, port: int) -> Iterator[None]:
-    """Name an address in the error, where the block cannot take it to listen on."""
+def named_in_errors(host: str, port: int) -> Iterator[None]:
+    """Convert an OSError of the block into an error that names the address."""
     try:
         yield
     except OSError as error:
-        # asyncio and socket add their own words to what the system says.
+        # asyncio and socket add their own text to the message of the system.
         is_name = isinstance(error, socket.gaierror) or not error.errno
-        why = (error.strerror or str(error)) if is_name else os.strerror(error.errno or 0)
+        message = (error.strerror or str(error)) if is_name else os.strerror(error.errno or 0)
         raise UsageError(
-            f"Cannot listen on {host} port {port}: {why}; choose another --host or --port",
+            f"Cannot listen on {host} port {port}: {message}; choose another --host or --port",
             reason="AddressUnavailable",
         ) from None
 
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    with naming(host, port):
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        taken = socket.create_server(address[:2], family=family, backlog=2048)
-    # Connections inherit it. Without it, the body of an answer waits 40 ms for its head to be
-    # confirmed: asyncio sets it only on sockets that say which protocol they are made for.
-    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with taken:
-        yield taken
+    """Open a socket that listens on an address."""
+    with named_in_errors(host, port):
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = addresses[0]
+        server = socket.create_server(address[:2], family=family, backlog=2048)
+    # Connections inherit the option. Without it, the body of a response waits 40 ms until its
+    # head is acknowledged: asyncio sets it only on sockets with an explicit protocol.
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with server:
+        yield server
 
 
-def is_loopback(taken: socket.socket) -> bool:
-    """Say whether only this machine can reach an address."""
-    return ipaddress.ip_address(taken.getsockname()[0].partition("%")[0]).is_loopback
+def is_loopback(server: socket.socket) -> bool:
+    """Return whether only this machine can reach the address of a socket."""
+    return ipaddress.ip_address(server.getsockname()[0].partition("%")[0]).is_loopback
 
 
 @contextmanager
-def served(app: ASGIApp, taken: socket.socket) -> Iterator[None]:
-    """Serve an app in a thread for as long as the block lasts."""
+def served_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
+    """Serve an app in a thread until the block ends."""
     import uvicorn
 
     from kanister_py.http_api.server import server_config
 
     server: uvicorn.Server = uvicorn.Server(server_config(app))
-    thread = Thread(target=server.run, args=([taken],), name="http", daemon=True)
+    thread = Thread(target=server.run, args=([listener],), name="http", daemon=True)
     thread.start()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Live view of a run: a picture on a terminal that is kept up to date."""
+"""Live view of a run, updated in place on a terminal."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from threading import Lock, current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast
 
-from kanister_py.cli.frame import Moment, changed_rows, frame_of
+from kanister_py.cli.frame import Snapshot, changed_rows, frame_of
 from kanister_py.cli.output import Line, Tint, cells_of
-from kanister_py.cli.view import Patient, Warnings
+from kanister_py.cli.view import TolerantStream, Warnings
 from kanister_py.core.kube.printable import printable
 
 if TYPE_CHECKING:
@@ -23,21 +23,20 @@ if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import Status, Warned
     from kanister_py.ports.clock import Clock
 
-_LONGEST: Final = 1000
-"""Of a longer line nobody sees the rest: no terminal is that wide."""
+_MAX_LINE: Final = 1000
+"""Length to which log lines are cut; no terminal is wider."""
 
 
 class LiveView:
-    """View of a run as a picture at the foot of what the terminal has printed so far.
+    """View of a run below the lines that the terminal has printed so far.
 
-    Threads of the run only leave word; `refresh`, called by one thread at its own
-    pace, draws, and only when there is something else to see. While nothing happens
-    that is once a second: all clocks of the picture tick together.
+    Threads of the run only record changes. One thread calls `refresh`, which draws if
+    something changed, and at least once a second for the clocks.
     """
 
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._clock = clock
-        self._began = clock.now()
+        self._start = clock.now()
         self._screen = Screen(stream)
         self._lock = Lock()
         self._warnings = Warnings()
@@ -47,7 +46,7 @@ class LiveView:
         self._drawn: tuple[int, ...] = ()
         self._status: Status | None = None
         self._last: Status | None = None
-        self._is_to_pause = False
+        self._must_pause = False
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -60,35 +59,35 @@ class LiveView:
             signal.signal(signal.SIGTSTP, self._before)
         self._screen.leave(self._take_above())
 
-    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the status says as much
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the status contains the outcome
         self.on_status(status)
 
     def on_status(self, status: Status) -> None:
         with self._lock:
-            # What an attempt printed goes with it.
+            # Log lines belong to one attempt.
             for row in changed_rows(self._last, status):
                 self._logs.pop((row.action.name, row.phase.name), None)
             self._last = status
 
     def on_log(self, action: str, phase: str, line: str) -> None:
-        # Of a progress bar that redraws itself the last picture stays.
-        line = line[-_LONGEST:].rstrip().rpartition("\r")[2]
+        # A progress bar redraws itself after a carriage return; keep its last state.
+        line = line[-_MAX_LINE:].rstrip().rpartition("\r")[2]
         if not line:
             return
         with self._lock:
-            # The newest stands last, wherever it stood before.
+            # Move the phase to the end: the newest line is last.
             self._logs.pop((action, phase), None)
             self._logs[action, phase] = line
             self._news += 1
 
-    def tell(self, line: Line) -> None:
+    def add_line(self, line: Line) -> None:
         with self._lock:
             self._above.append(line)
 
     def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:
-        if self._is_to_pause:
+        if self._must_pause:
             self._pause()
-        seconds = int((self._clock.now() - self._began).total_seconds())
+        seconds = int((self._clock.now() - self._start).total_seconds())
         columns, rows = self._screen.size
         with self._lock:
             above = [*self._above, *self._warnings.new(notices)]
@@ -98,10 +97,10 @@ class LiveView:
         if status is self._status and to_draw == self._drawn and not above:
             return
         self._status, self._drawn = status, to_draw
-        seen = Moment(name, status, self._began, logs)
-        now = self._began + timedelta(seconds=seconds)
-        # A row stays free for the cursor, a column because it would else stand on the last sign.
-        self._screen.draw(frame_of(seen, columns - 1, rows - 1, now), above=above)
+        snapshot = Snapshot(name, status, self._start, logs)
+        now = self._start + timedelta(seconds=seconds)
+        # One row and one column stay free for the cursor.
+        self._screen.draw(frame_of(snapshot, columns - 1, rows - 1, now), above=above)
 
     @property
     def width(self) -> int:
@@ -116,11 +115,11 @@ class LiveView:
         return above
 
     def _note_pause(self, _signal: int, _frame: FrameType | None) -> None:
-        self._is_to_pause = True
+        self._must_pause = True
 
     def _pause(self) -> None:
-        """Give the terminal back to the shell, as Ctrl-Z asks, until the shell wakes us."""
-        self._is_to_pause = False
+        """Suspend this process, as Ctrl-Z does, until the shell resumes it."""
+        self._must_pause = False
         self._screen.leave(())
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
@@ -129,14 +128,14 @@ class LiveView:
 
 
 class Screen:
-    """The last rows of a terminal, drawn over in place."""
+    """The last rows of a terminal, redrawn in place."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
 
         self._console: Console = Console(
-            file=cast("TextIO", Patient(stream)),
-            # Who wants no colours wants nothing bold or dim either.
+            file=cast("TextIO", TolerantStream(stream)),
+            # NO_COLOR also turns off bold and dim text.
             color_system=None if os.environ.get("NO_COLOR") else "auto",
             force_terminal=True,
             force_interactive=True,
@@ -149,7 +148,7 @@ class Screen:
         return self._console.size
 
     def draw(self, lines: Sequence[Line], above: Sequence[Line]) -> None:
-        """Show lines instead of those shown before; `above` goes there and stays."""
+        """Replace the displayed lines; the lines of `above` are printed once, above them."""
         if self._live is None:
             from rich.live import Live
 
@@ -163,16 +162,16 @@ class Screen:
             self._live.start()
         for line in above:
             self._console.print(_text_of(line), soft_wrap=True)
-        self._live.update(picture_of(lines, self.size[0] - 1), refresh=True)
+        self._live.update(renderable_of(lines, self.size[0] - 1), refresh=True)
 
     def clear(self, above: Sequence[Line]) -> None:
-        """Take the picture away, and let go of the terminal."""
+        """Remove the displayed lines and release the terminal."""
         if self._live is not None:
             self._live.transient = True
         self.leave(above)
 
     def leave(self, above: Sequence[Line]) -> None:
-        """Let go of the terminal; what is on it stays."""
+        """Release the terminal and leave the displayed lines."""
         for line in above:
             self._console.print(_text_of(line), soft_wrap=True)
         if self._live is not None:
@@ -180,7 +179,7 @@ class Screen:
             self._live = None
 
 
-def picture_of(lines: Sequence[Line], width: int) -> RenderableType:
+def renderable_of(lines: Sequence[Line], width: int) -> RenderableType:
     from rich.console import Group
     from rich.constrain import Constrain
 
@@ -191,7 +190,7 @@ def _text_of(line: Line) -> RenderableType:
     from rich.text import Text
 
     cells = [
-        (printable(each.text), each.colour) if isinstance(each, Tint) else printable(each)
-        for each in cells_of(line)
+        (printable(cell.text), cell.colour) if isinstance(cell, Tint) else printable(cell)
+        for cell in cells_of(line)
     ]
     return Text.assemble(*cells, no_wrap=True, overflow="ellipsis")

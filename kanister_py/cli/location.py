@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     store.check()
     if args.unfinished:
         return _list_unfinished(store, location.key_of(args.path), args.output)
-    found = list(store.list(location.key_of(args.path)))
-    rows = [(each.key, each.size, f"{each.modified:%Y-%m-%dT%H:%M:%SZ}") for each in found]
+    objects = list(store.list(location.key_of(args.path)))
+    rows = [(obj.key, obj.size, f"{obj.modified:%Y-%m-%dT%H:%M:%SZ}") for obj in objects]
     data = [{"key": key, "size": size, "modified": moment} for key, size, moment in rows]
     lines = [[str(size), moment, key] for key, size, moment in rows]
     head = ("SIZE", "MODIFIED", "KEY")

@@ -1,10 +1,11 @@
-"""Entry point: the command that is meant, and the code with which its process ends."""
+"""Entry point: choice of the command, help, and exit codes."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -12,56 +13,57 @@ from keyword import iskeyword
 from types import ModuleType
 
 from kanister_py.cli import exit_codes
-from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, nearest_among
+from kanister_py.cli.output import say, say_error
+from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, suggestion
 from kanister_py.cli.streams import has_lost_output, open_streams
+from kanister_py.core.errors import UsageError
 
 PROGRAM = "kanister-py"
 
-# A command's module is imported when the command is given: start-up is paid for by
-# every call in a loop.
+# The module of a command is imported when the command is used, to keep start-up short.
 COMMANDS = {
-    "run": "Run an action of a blueprint and follow it to its end",
+    "run": "Run an action of a blueprint and show its progress",
     "functions": "List functions, versions and deprecations",
     "lint": "Find deprecated, removed and unknown versions, and mistakes",
-    "upgrade": "Rewrite blueprints to the versions that replace old ones",
-    "plan": "Say what an action would do, without doing it",
-    "graph": "Draw phases and the data that flow between them",
-    "rbac": "Print the smallest roles that a blueprint needs",
-    "render": "Compose the resources of an XR, without a cluster or containers",
-    "serve": "Publish the versions over HTTP",
-    "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
-    "cleanup": "Stop a controller's runs and release its objects, before it is uninstalled",
-    "actionset": "Create, list, follow, retry and cancel ActionSets on a cluster",
-    "top": "Watch all runs of a cluster",
-    "schedule": "Make ActionSets again and again: create, list and steer Schedules",
+    "upgrade": "Change blueprints to the replacements of old versions",
+    "plan": "Show the effects of an action without running it",
+    "graph": "Draw phases and the data flow between them",
+    "rbac": "Print the smallest Roles that a blueprint needs",
+    "render": "Compose the resources of an XR without a cluster or containers",
+    "serve": "Publish functions and versions over HTTP",
+    "controller": "Run the ActionSets of a cluster, instead of Kanister's controller",
+    "cleanup": "Stop the runs of a controller and release its objects before uninstalling",
+    "actionset": "Create, list, watch, retry and cancel ActionSets on a cluster",
+    "top": "Show all runs of a cluster, updated live",
+    "schedule": "Create, list and control Schedules, which create ActionSets by time",
     "restore": "Restore from a backup of a Schedule, or of an ActionSet",
-    "export": "Write down what a lost cluster is restored with on another one",
-    "import": "Take in what was exported",
-    "revisions": "See, compare, switch and collect revisions of compositions and functions",
+    "export": "Export backups and their definitions for another cluster",
+    "import": "Import an export into a cluster",
+    "revisions": "List, compare, switch and delete revisions of compositions and functions",
     "xr": "Show composite resources with the resources that they are composed of",
-    "profile": "Make Profiles, and find out whether their stores can be used",
-    "location": "Look at what is in the store of a Profile",
-    "crds": "Print, install and upgrade the definitions of our resources",
-    "schema": "Print JSON Schemas of our documents, for editors",
+    "profile": "Create Profiles and test their object stores",
+    "location": "List the objects in the store of a Profile",
+    "crds": "Print, install and upgrade CustomResourceDefinitions",
+    "schema": "Print JSON Schemas of documents, for editors",
     "completion": "Print a completion script for a shell",
     "version": "Print the version of this program and of controllers on a cluster",
 }
 ALIASES = {"function": "functions"}
-# For programs: as stable as the others, and of no use to people.
-HIDDEN = {"internal": "Speak a protocol on stdin and stdout"}
+# For other programs, so not shown in the help; as stable as the other commands.
+HIDDEN = {"internal": "Answer requests of other programs on stdin and stdout"}
 
 _INTRODUCTION = """\
 Versioned functions for Kubernetes data workflows and compositions.
 
 Start here:
-  kanister-py functions list               what there is, and what is deprecated
-  kanister-py functions describe KubeTask  the arguments of one function
-  kanister-py lint blueprints/             would these still run?
+  kanister-py functions list               list functions, versions and deprecations
+  kanister-py functions describe KubeTask  show the arguments of one function
+  kanister-py lint blueprints/             check blueprints before they run
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line, and say with which code the process ends."""
+    """Run a command line and return its exit code."""
     if argv is None:
         open_streams()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -72,15 +74,13 @@ def _ending_of(words: list[str]) -> int:
     try:
         return _run(words)
     except CommandLineError as error:
-        from kanister_py.cli.output import say
-
         program = error.program or PROGRAM
         say(f"{program}: {error}{'' if str(error).endswith('?') else ';'} see {program} --help")
         return exit_codes.USAGE
     except KeyboardInterrupt:
         sys.stderr.write("Cancelled\n")
         return exit_codes.CANCELLED
-    except Exception as error:  # noqa: BLE001 - no traceback reaches a user, whatever happened
+    except Exception as error:  # noqa: BLE001 - users get a message, never a traceback
         return _failed(error)
 
 
@@ -92,8 +92,6 @@ def _finish(code: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _failed(error)
     if has_lost_output(sys.stdout):
-        from kanister_py.core.errors import UsageError
-
         return code or _failed(UsageError("Standard output is closed, so the output was lost"))
     return code
 
@@ -101,20 +99,20 @@ def _finish(code: int) -> int:
 def _run(words: list[str]) -> int:
     try:
         return _run_command(words)
-    except ShowHelp as asked:
-        text = asked.text
+    except ShowHelp as request:
+        text = request.text
     sys.stdout.write(text)
     return exit_codes.FINE
 
 
 def _run_command(words: list[str]) -> int:
-    command, rest = _command_of(words)
+    command, arguments = _command_of(words)
     module = module_of(command)
     parser = Parser(prog=f"{PROGRAM} {command}", description=module.__doc__ or "")
     module.add_arguments(parser)
-    args = parser.parse_args(rest)
+    args = parser.parse_args(arguments)
     try:
-        with _traced_as_asked(args):
+        with _tracing(args):
             code: int = module.run(args)
     except CommandLineError as error:
         verb = getattr(args, "verb", "")
@@ -123,12 +121,12 @@ def _run_command(words: list[str]) -> int:
     return code
 
 
-def _traced_as_asked(args: argparse.Namespace) -> AbstractContextManager[None]:
-    """Trace a command that was asked to; nothing is loaded for all others."""
-    wanted = getattr(args, "tracing", None)
-    if wanted is None or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+def _tracing(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Trace the command if a flag or a variable enables it; else OpenTelemetry is not imported."""
+    tracing = getattr(args, "tracing", None)
+    if tracing is None or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return nullcontext()
-    if not wanted and os.environ.get("OTEL_TRACES_EXPORTER") != "otlp":
+    if not tracing and os.environ.get("OTEL_TRACES_EXPORTER") != "otlp":
         return nullcontext()
     from kanister_py.wiring import traced
 
@@ -146,14 +144,14 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
         raise ShowHelp(f"{PROGRAM} {installed_release().bare}\n")
     command = ALIASES.get(words[0], words[0])
     if command not in COMMANDS and command not in HIDDEN:
-        meant = nearest_among(command, [*COMMANDS, *ALIASES])
+        hint = suggestion(command, [*COMMANDS, *ALIASES])
         what = "flag" if command.startswith("-") else "command"
-        raise CommandLineError(f"Unknown {what} {words[0]!r}{meant}", PROGRAM)
+        raise CommandLineError(f"Unknown {what} {words[0]!r}{hint}", PROGRAM)
     return command, words[1:]
 
 
 def module_of(command: str) -> ModuleType:
-    # One of the commands is a word of Python's own.
+    # `import` is a keyword of Python, so its module has another name.
     name = f"{command}_" if iskeyword(command) else command
     return import_module(f"kanister_py.cli.{name}")
 
@@ -164,19 +162,15 @@ def _help() -> str:
     lines += [f"  {name:{width}}{summary}" for name, summary in COMMANDS.items()]
     lines += [
         "",
-        f"{PROGRAM} COMMAND --help says more. Data goes to stdout, everything else to stderr.",
-        "Exit codes: 0 fine, 1 failed, 64 a command line that cannot be read, 130 cancelled.",
+        f"{PROGRAM} COMMAND --help explains a command. Data goes to stdout, messages to stderr.",
+        "Exit codes: 0 success, 1 failure, 64 malformed command line, 130 cancelled.",
         "",
     ]
     return "\n".join(lines)
 
 
 def _failed(error: Exception) -> int:
-    from kanister_py.cli.output import say_error
-
     say_error(error)
     if os.environ.get("KANISTER_PY_TRACEBACK"):
-        import traceback
-
         traceback.print_exception(error)
     return exit_codes.FAILED

@@ -1,21 +1,24 @@
 """Output of the commands: text and colours for people, data for other programs.
 
-All that is written for people passes through `shown`: what a terminal would obey comes
-out as a text that says so, and colours are ours alone.
+All text for people passes through `shown`, which escapes the control characters of a terminal
+and adds the only colours.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TextIO, TypeAlias
 
 from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
 from kanister_py.core.kube.printable import printable
 from kanister_py.core.notices import Notice, Severity
+from kanister_py.core.yaml.documents import dump_yaml
 
-# Kinds that a cluster has only once our definitions of them are installed.
+# API groups whose kinds exist only after `crds install`.
 _OUR_GROUPS = (
     "cr.kanister.io",
     "kanister-py.io",
@@ -28,7 +31,7 @@ LIST_FORMATS = ("table", "wide", "name", "json", "yaml")
 
 
 class Tint(NamedTuple):
-    """A text in a colour, which shows where colours are shown."""
+    """A text in a colour, which is used where the stream shows colours."""
 
     text: str
     colour: str
@@ -45,46 +48,46 @@ def cells_of(line: Line) -> Sequence[Cell]:
 
 
 def text_of(line: Line) -> str:
-    """Give a line as it is seen, without colours."""
+    """Return a line without colours, with control characters escaped."""
     return "".join(
-        printable(each.text if isinstance(each, Tint) else each) for each in cells_of(line)
+        printable(cell.text if isinstance(cell, Tint) else cell) for cell in cells_of(line)
     )
 
 
 def shown(line: Line, stream: TextIO) -> str:
-    """Give a line as a stream takes it: safe to look at, in colours if it shows them."""
+    """Return a line for a stream: control characters escaped, with colours if it shows them."""
     if not has_colours(stream):
         return text_of(line)
     return "".join(
-        f"\x1b[{_CODES[each.colour]}m{printable(each.text)}\x1b[0m"
-        if isinstance(each, Tint) and each.text.strip() and each.colour
-        else text_of(each)
-        for each in cells_of(line)
+        f"\x1b[{_CODES[cell.colour]}m{printable(cell.text)}\x1b[0m"
+        if isinstance(cell, Tint) and cell.text.strip() and cell.colour
+        else text_of(cell)
+        for cell in cells_of(line)
     )
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Say whether a stream is a terminal that shows colours and whose owner wants them."""
+    """Return whether a stream is a terminal that shows colours, unless NO_COLOR is set."""
     return not os.environ.get("NO_COLOR") and is_terminal(stream)
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Say whether a stream leads to a terminal that knows more than the end of a line."""
+    """Return whether a stream is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def put(line: Line) -> None:
-    """Write a line of what was asked for to stdout."""
+    """Write a line of data to stdout."""
     sys.stdout.write(f"{shown(line, sys.stdout)}\n")
 
 
-def put_printed(where: str, text: str, stream: TextIO) -> None:
-    """Write a line that a pod has printed: into a pipe as it is."""
-    stream.write(f"{printable(where)}{printable(text) if stream.isatty() else text}\n")
+def put_printed(prefix: str, text: str, stream: TextIO) -> None:
+    """Write a line that a pod printed. Control characters are escaped on a terminal only."""
+    stream.write(f"{printable(prefix)}{printable(text) if stream.isatty() else text}\n")
 
 
 def write_text(text: str) -> None:
-    """Write a text of many lines to stdout, a document or a diff: into a pipe as it is."""
+    """Write a document or a diff to stdout. Control characters are escaped on a terminal only."""
     sys.stdout.write(printable(text, keeps="\n\t") if sys.stdout.isatty() else text)
 
 
@@ -104,12 +107,8 @@ def write_data(
     Without `names`, the data are one Kubernetes object or a list of such.
     """
     if form == "json":
-        import json
-
         write_text(f"{json.dumps(data, indent=2, ensure_ascii=False)}\n")
     elif form == "yaml":
-        from kanister_py.core.yaml.documents import dump_yaml
-
         write_text(dump_yaml(data))
     elif form == "name":
         if names is None:
@@ -121,7 +120,7 @@ def write_data(
 
 
 def list_of(objects: Sequence[Any]) -> dict[str, Any]:
-    """Give Kubernetes objects as one."""
+    """Return Kubernetes objects as one object of kind List."""
     return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
 
 
@@ -130,22 +129,20 @@ def write_list(objects: Sequence[Any], form: str) -> None:
     if form == "json":
         write_data(list_of(objects), form)
         return
-    from kanister_py.core.yaml.documents import dump_yaml
-
-    write_text("---\n".join(dump_yaml(dict(each)) for each in objects))
+    write_text("---\n".join(dump_yaml(dict(obj)) for obj in objects))
 
 
 def table(
     head: Sequence[str], rows: Sequence[Sequence[Cell]], *, markdown: bool = False
 ) -> list[Line]:
-    """Set rows in columns: aligned for a terminal, or as a Markdown table."""
+    """Return rows as aligned columns, or as a Markdown table."""
     if markdown:
         lines = [head, ["---"] * len(head), *[[_escaped(cell) for cell in row] for row in rows]]
         return [f"| {' | '.join(row)} |" for row in lines]
-    titles = [Tint(each, "bold") for each in head]
+    titles = [Tint(title, "bold") for title in head]
     widths = [max(map(width_of, column)) for column in zip(head, *rows, strict=True)]
     return [
-        [part for each in zip(row, widths, strict=True) for part in (*padded(*each), "  ")]
+        [part for cell in zip(row, widths, strict=True) for part in (*padded(*cell), "  ")]
         for row in (titles, *rows)
     ]
 
@@ -156,12 +153,12 @@ def table_of_objects(
     namespaces: Sequence[str] | None = None,
     at: int = 0,
 ) -> list[Line]:
-    """Set what is known of objects in columns, their namespaces before the column `at`."""
+    """Return a table of objects, with a column of namespaces before the column `at`."""
     if namespaces is not None:
         head = [*head[:at], "NAMESPACE", *head[at:]]
         pairs = zip(rows, namespaces, strict=True)
-        rows = [[*row[:at], where, *row[at:]] for row, where in pairs]
-    return table(head, [[each or "-" for each in row] for row in rows])
+        rows = [[*row[:at], namespace, *row[at:]] for row, namespace in pairs]
+    return table(head, [[cell or "-" for cell in row] for row in rows])
 
 
 def entry_line(title: str, text: Cell) -> Line:
@@ -175,21 +172,19 @@ def _escaped(cell: Cell) -> str:
 
 
 def width_of(cell: Cell) -> int:
-    """Count the columns that a text takes: two for wide signs, none for accents of their own."""
+    """Return the terminal columns of a text: two for a wide character, none for an accent."""
     text = text_of(cell)
-    return len(text) if text.isascii() else sum(map(_width_of_sign, text))
+    return len(text) if text.isascii() else sum(map(_width_of_character, text))
 
 
-def _width_of_sign(sign: str) -> int:
-    import unicodedata
-
-    if unicodedata.category(sign) in ("Mn", "Me"):
+def _width_of_character(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me"):
         return 0
-    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def padded(cell: Cell, width: int) -> tuple[Cell, str]:
-    """Fill a cell up with blanks."""
+    """Return a cell with the blanks that fill its column."""
     return cell, " " * (width - width_of(cell))
 
 
@@ -198,22 +193,22 @@ def warning(text: str) -> Line:
 
 
 def say_warning(text: str) -> None:
-    """Tell the user of something that is wrong but stops nothing."""
+    """Write a warning to stderr."""
     say(warning(text))
 
 
 def say_notices(notices: Iterable[Notice]) -> None:
-    """Hand on what the core had to say, each thing once."""
-    known: set[str] = set()
+    """Write notices to stderr, each message once."""
+    messages: set[str] = set()
     for notice in notices:
-        if notice.message not in known:
-            known.add(notice.message)
+        if notice.message not in messages:
+            messages.add(notice.message)
             is_warning = notice.severity is Severity.WARNING
             say(warning(notice.message) if is_warning else f"note: {notice.message}")
 
 
 def say_error(error: BaseException) -> None:
-    """Tell the user what went wrong, one line for each thing; no traceback."""
+    """Write an error to stderr, one line for each problem, without a traceback."""
     for line in error_lines(error):
         say(line)
 
@@ -228,15 +223,15 @@ def error_lines(error: BaseException) -> Iterator[Line]:
 def _texts_of(error: BaseException) -> Iterator[str]:
     if isinstance(error, InvalidDocument):
         yield from map(str, error.problems)
-    elif isinstance(error, NoMatch) and any(each in error.message for each in _OUR_GROUPS):
-        yield f"{error.message}; `kanister-py crds install` makes the definitions that are missing"
+    elif isinstance(error, NoMatch) and any(group in error.message for group in _OUR_GROUPS):
+        yield f"{error.message}; `kanister-py crds install` installs missing definitions"
     elif isinstance(error, KanisterError) and not isinstance(error, Fault):
         yield error.message
     elif isinstance(error, OSError) and error.strerror:
-        what = f"{error.filename}: " if error.filename else ""
-        yield f"{what}{error.strerror}"
+        prefix = f"{error.filename}: " if error.filename else ""
+        yield f"{prefix}{error.strerror}"
     else:
         yield (
             f"This is a defect of kanister-py: {type(error).__name__}: {error}; "
-            "set KANISTER_PY_TRACEBACK=1 to see where, and report it"
+            "set KANISTER_PY_TRACEBACK=1 for the traceback, and report it"
         )

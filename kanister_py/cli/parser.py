@@ -1,4 +1,4 @@
-"""Command lines: flags, their values, and the environment in place of flags not given."""
+"""Parser of command lines: flags, their values, and defaults from environment variables."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from ipaddress import ip_network
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from kanister_py.core.errors import did_you_mean
+from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.names import dns_label_problem
+from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
+from kanister_py.core.yaml.documents import nearest
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from pathlib import Path
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
-_LONGEST_PARTITION: Final = 30
+_MAX_PARTITION_LENGTH: Final = 30
 
 
 class CommandLineError(Exception):
-    """The command line cannot be read; `program` is the command that it is for."""
+    """A malformed command line. `program` is the command whose help explains it."""
 
     def __init__(self, message: str, program: str = "") -> None:
         super().__init__(message)
@@ -27,7 +34,7 @@ class CommandLineError(Exception):
 
 
 class ShowHelp(Exception):
-    """The user asked for a text, and nothing else is to be done."""
+    """A request for a help text, which ends the command."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -35,11 +42,10 @@ class ShowHelp(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser of flags on the command line, with those that are missing from the environment.
+    """Parser of flags, with environment variables as their defaults.
 
-    `--target-release` of `kanister-py lint` may come from
-    `KANISTER_PY_LINT_TARGET_RELEASE`; a flag that may be given several times is
-    split at commas there.
+    `KANISTER_PY_LINT_TARGET_RELEASE` is the default of `--target-release` of
+    `kanister-py lint`. The variable of a repeatable flag is split at commas.
     """
 
     def __init__(
@@ -56,9 +62,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options)
 
     def load(self) -> Parser:
-        """Take flags and description from the module of a verb, if it has one of its own.
+        """Import the module of this parser's verb, if it has one, and add its flags.
 
-        What one verb does not need is not imported for it.
+        Modules of other verbs are not imported.
         """
         if self._module:
             module, self._module = import_module(self._module), ""
@@ -67,7 +73,7 @@ class Parser(argparse.ArgumentParser):
         return self
 
     def environment_name(self, action: argparse.Action) -> str:
-        """Say which variable stands in for a flag."""
+        """Return the environment variable for a flag."""
         command = self.prog.split()[1:2]
         return "_".join(["KANISTER_PY", *command, action.dest]).upper().replace("-", "_")
 
@@ -81,8 +87,8 @@ class Parser(argparse.ArgumentParser):
         elif type(action).__name__ == "_ExtendAction":
             action.default = self._value(name, action, text)
         elif isinstance(action.default, list) or action.nargs in ("*", "+"):
-            values = [each.strip() for each in text.split(",") if each.strip()]
-            action.default = [self._value(name, action, each) for each in values]
+            values = [part.strip() for part in text.split(",") if part.strip()]
+            action.default = [self._value(name, action, part) for part in values]
         else:
             action.default = self._value(name, action, text)
         action.required = False
@@ -100,18 +106,20 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             self.error(f"{name} in the environment: {error.message}")
         if action.choices is not None and value not in action.choices:
-            known = ", ".join(str(each) for each in action.choices)
-            self.error(f"{name} in the environment must be one of {known}, found {text!r}")
+            choices = ", ".join(str(choice) for choice in action.choices)
+            self.error(f"{name} in the environment must be one of {choices}, found {text!r}")
         return value
 
     def format_help(self) -> str:
         text = super().format_help()
-        flags = [each for each in self._actions if each.option_strings and each.dest != "help"]
+        flags = [
+            action for action in self._actions if action.option_strings and action.dest != "help"
+        ]
         if not flags:
             return text
         first = flags[0]
-        example = f"{first.option_strings[-1]} from {self.environment_name(first)}"
-        return f"{text}\nFlags that are not given come from the environment: {example}.\n"
+        example = f"{self.environment_name(first)} for {first.option_strings[-1]}"
+        return f"{text}\nEnvironment variables set defaults for flags, such as {example}.\n"
 
     def print_help(self, file: Any = None) -> None:  # noqa: ARG002 - argparse's signature
         raise ShowHelp(self.format_help())
@@ -121,18 +129,18 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            known = [str(each) for each in action.choices]
-            meant = nearest_among(str(value), known)
+            choices = [str(choice) for choice in action.choices]
+            hint = suggestion(str(value), choices)
             raise argparse.ArgumentError(
-                action, f"must be one of {', '.join(known)}, found {value!r}{meant}"
+                action, f"must be one of {', '.join(choices)}, found {value!r}{hint}"
             )
 
     def _unknown(self, word: str) -> NoReturn:
         flag = word.partition("=")[0]
         if not flag.startswith("-"):
             self.error(f"unexpected {word!r}")
-        known = [each for action in self._actions for each in action.option_strings]
-        self.error(f"unknown flag {flag}{nearest_among(flag, known)}")
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        self.error(f"unknown flag {flag}{suggestion(flag, flags)}")
 
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -141,10 +149,10 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if action.option_strings and action.dest not in ("help", argparse.SUPPRESS):
                 self._take_from_environment(action)
-        found, rest = super().parse_known_args(args, namespace)
-        if rest:
-            self._unknown(rest[0])
-        return found, rest
+        args_found, unknown_words = super().parse_known_args(args, namespace)
+        if unknown_words:
+            self._unknown(unknown_words[0])
+        return args_found, unknown_words
 
 
 def add_verbs(parser: argparse.ArgumentParser, parser_class: type[Parser] = Parser) -> Any:
@@ -153,14 +161,14 @@ def add_verbs(parser: argparse.ArgumentParser, parser_class: type[Parser] = Pars
     )
 
 
-def switch(group: Any, *flags: str, **more: Any) -> None:
-    """Take a flag that is given, or not."""
-    group.add_argument(*flags, action="store_true", **more)
+def switch(group: Any, *flags: str, **options: Any) -> None:
+    """Add a flag without a value."""
+    group.add_argument(*flags, action="store_true", **options)
 
 
-def repeated(group: Any, *flags: str, **more: Any) -> None:
-    """Take a flag that may be given several times."""
-    group.add_argument(*flags, action="append", default=[], **more)
+def repeated(group: Any, *flags: str, **options: Any) -> None:
+    """Add a flag that may be given several times."""
+    group.add_argument(*flags, action="append", default=[], **options)
 
 
 def add_output(group: Any, formats: Sequence[str], default: str = "") -> None:
@@ -178,30 +186,24 @@ def add_tracing_argument(group: Any) -> None:
     switch(
         group,
         "--tracing",
-        help="send a span of each run, phase, step, round and call over OTLP, to where the OTEL_* "
-        "variables say; also switched on by OTEL_TRACES_EXPORTER=otlp; wants kanister-py[otel]",
+        help="send spans of runs, phases, steps, rounds and calls over OTLP, as the OTEL_* "
+        "variables configure; OTEL_TRACES_EXPORTER=otlp enables it, too; needs kanister-py[otel]",
     )
 
 
-def nearest_among(text: str, known: Sequence[str]) -> str:
-    """Ask whether one of the known words is meant; nothing if none is near."""
-    # Loaded for mistakes alone.
-    from kanister_py.core.errors import did_you_mean
-    from kanister_py.core.yaml.documents import nearest
-
-    return did_you_mean(nearest(text, known))
+def suggestion(text: str, words: Sequence[str]) -> str:
+    """Return `; did you mean …` with the words most like `text`, or an empty text."""
+    return did_you_mean(nearest(text, words))
 
 
-def meant_among(text: str, known: Iterable[str]) -> str:
-    """Say which of the known words is meant, perhaps, or else which there are."""
-    known = [*known]
-    return nearest_among(text, known) or f"; there are {', '.join(known)}"
+def suggestion_or_list(text: str, words: Iterable[str]) -> str:
+    """Return a suggestion as `suggestion` does, else a list of all words."""
+    words = [*words]
+    return suggestion(text, words) or f"; there are {', '.join(words)}"
 
 
 def seconds(text: str) -> float:
-    """Read a duration such as `1m30s`."""
-    from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
-
+    """Parse a duration such as `1m30s`."""
     try:
         return parse_seconds(text)
     except InvalidDuration:
@@ -212,7 +214,7 @@ def seconds(text: str) -> float:
 
 def moment(text: str) -> datetime:
     """Parse a time such as `2026-03-28T12:00:00Z`."""
-    from kanister_py.core.actionsets.status import parse_time
+    from kanister_py.core.actionsets.status import parse_time  # pydantic, slow to import
 
     time = parse_time(text)
     if time is None:
@@ -223,12 +225,12 @@ def moment(text: str) -> datetime:
 
 
 def seconds_from(least: str, most: str = "") -> Callable[[str], float]:
-    """Make what reads a duration between two bounds."""
+    """Return a parser of durations between two bounds."""
 
     def read(text: str) -> float:
-        found = seconds(text)
-        if seconds(least) <= found and (not most or found <= seconds(most)):
-            return found
+        duration = seconds(text)
+        if seconds(least) <= duration and (not most or duration <= seconds(most)):
+            return duration
         bounds = f"from {least} to {most}" if most else f"of {least} or more"
         raise argparse.ArgumentTypeError(f"must be a duration {bounds}, found {text!r}")
 
@@ -236,7 +238,7 @@ def seconds_from(least: str, most: str = "") -> Callable[[str], float]:
 
 
 def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
-    """Make what reads a whole number between two bounds."""
+    """Return a parser of whole numbers between two bounds."""
 
     def read(text: str) -> int:
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
@@ -248,16 +250,14 @@ def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str]
 
 
 def size(text: str) -> int:
-    """Read how large something may be, such as `8Mi`."""
-    from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
-
+    """Parse a size such as `8Mi`."""
     try:
-        found = parse_size(text)
+        bytes_ = parse_size(text)
     except InvalidQuantity:
-        found = 0
-    if not 1 <= found < 1 << 31:
+        bytes_ = 0
+    if not 1 <= bytes_ < 1 << 31:
         raise argparse.ArgumentTypeError(f"must be a size such as 8Mi, below 2Gi, found {text!r}")
-    return found
+    return bytes_
 
 
 port = whole(0, 65535, "a port")
@@ -265,8 +265,6 @@ port = whole(0, 65535, "a port")
 
 def network(text: str) -> str:
     """Parse an IP address or a network in CIDR notation."""
-    from ipaddress import ip_network
-
     try:
         return str(ip_network(text))
     except ValueError as error:
@@ -276,87 +274,50 @@ def network(text: str) -> str:
 
 
 def namespace(text: str) -> str:
-    """Read the name of a namespace."""
-    from kanister_py.core.kube.names import dns_label_problem
-
+    """Check the name of a namespace."""
     if not dns_label_problem(text):
         return text
-    many = "; for several namespaces give the flag several times" if "," in text else ""
+    hint = "; for several namespaces, repeat the flag" if "," in text else ""
     raise argparse.ArgumentTypeError(
-        "must be the name of a namespace: lower case letters, digits and '-', the first and the "
-        f"last no '-', at most 63 in all, found {text!r}{many}"
+        "must be the name of a namespace: at most 63 lower case letters, digits and '-', neither "
+        f"starting nor ending with '-', found {text!r}{hint}"
     )
 
 
 def partition(text: str) -> str:
-    """Read the value of the label that names a partition; empty for none."""
-    from kanister_py.core.kube.names import dns_label_problem
-
-    if not text or (not dns_label_problem(text) and len(text) <= _LONGEST_PARTITION):
+    """Check the value of the label that names a partition; empty for no partition."""
+    if not text or (not dns_label_problem(text) and len(text) <= _MAX_PARTITION_LENGTH):
         return text
     raise argparse.ArgumentTypeError(
-        f"must be lower case letters, digits and '-', the first and the last no '-', at most "
-        f"{_LONGEST_PARTITION} in all, found {text!r}"
+        f"must be at most {_MAX_PARTITION_LENGTH} lower case letters, digits and '-', neither "
+        f"starting nor ending with '-', found {text!r}"
     )
 
 
 def path(text: str) -> Path:
-    """Read the path of a file or a folder."""
-    from pathlib import Path
-
+    """Return a path of a file or a folder."""
     return Path(text)
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Read `KEY=VALUE`."""
+    """Parse `KEY=VALUE`."""
     key, sign, value = text.partition("=")
     if key and sign:
         return key, value
     raise argparse.ArgumentTypeError(f"must be KEY=VALUE, found {text!r}")
 
 
-def object_reference(text: str) -> str:
-    """Check a reference to an object; in which namespace it is, is settled later."""
-    from kanister_py.core.actionsets.references import parse_object_reference
-
-    return _checked(text, parse_object_reference)
-
-
-def named_reference(text: str) -> str:
-    """Check `REF=NAMESPACE/NAME`, likewise."""
-    from kanister_py.core.actionsets.references import parse_named_reference
-
-    return _checked(text, parse_named_reference)
-
-
-def place(text: str) -> str:
-    """Check `NAMESPACE/NAME`, likewise."""
-    from kanister_py.core.actionsets.references import parse_place
-
-    return _checked(text, parse_place)
-
-
-def _checked(text: str, parse: Callable[[str], object]) -> str:
-    from kanister_py.core.errors import UsageError
-
-    try:
-        parse(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(error.message) from None
-    return text
-
-
 def several(read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """Make what reads values with commas between them, for `action="extend"`."""
-    return lambda text: [read(each.strip()) for each in text.split(",") if each.strip()]
+    """Return a parser of comma-separated values, for `action="extend"`."""
+    return lambda text: [read(part.strip()) for part in text.split(",") if part.strip()]
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    """Read `KEY=VALUE,…`, for `action="extend"`: of `a=1,2,b=3` the value of a is `1,2`."""
+    """Parse `KEY=VALUE,…`, for `action="extend"`; in `a=1,2,b=3` the value of a is `1,2`."""
     parts: list[str] = []
-    for each in text.split(","):
-        if "=" in each or not parts:
-            parts.append(each)
+    for part in text.split(","):
+        if "=" in part or not parts:
+            parts.append(part)
         else:
-            parts[-1] += f",{each}"
+            parts[-1] += f",{part}"
     return [(key.strip(), value) for key, value in map(pair, parts)]

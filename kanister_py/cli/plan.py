@@ -1,12 +1,16 @@
-"""Say what an action of a blueprint would do, without doing any of it.
+"""Show the effects of an action of a blueprint without running it.
 
-Shows the phases in their order, the version that each gets and why, its arguments
-as far as they can be known, and the objects it would touch. What depends on the
-output of an earlier phase stays the template it is, with the phase it waits for.
-With --context or --kubeconfig, the objects of a real cluster are looked at, no more.
-Known secrets are masked. Ends with 1 where the action is sure to fail with what was
-given. What was not given is no error: it is listed, with the flag that gives it, and
-what depends on it is not checked. On a real cluster an object that is missing is one.
+kanister-py plan blueprint.yaml backup --object Deployment/shop/db -f manifests/
+kanister-py plan --context prod -n shop mysql-backup backup --object StatefulSet/shop/db -o json
+
+Prints the phases in order, the version of each and the reason for it, its arguments and the
+objects that it accesses. Templates that depend on the output of an earlier phase are printed
+unrendered, with that phase. With --context or --kubeconfig, objects of a real cluster are read;
+nothing is written. Known secrets are masked.
+
+Exits with 1 if the action would certainly fail. Missing inputs are not errors: they are listed
+with the flag that provides them, and templates that use them are not checked. On a real cluster,
+a missing object is an error.
 """
 
 from __future__ import annotations
@@ -17,9 +21,11 @@ from typing import TYPE_CHECKING
 
 from kanister_py.cli.connection import add_connection, connected, is_connected, located_blueprint
 from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
+from kanister_py.cli.missing_inputs import flags_by_root, flags_for_missing
 from kanister_py.cli.output import Line, Tint, say, say_notices, write_data
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.releases import add_target_release, releases_at
+from kanister_py.core.yaml.documents import dump_yaml
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.plan import PlannedPhase
@@ -31,8 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "blueprint", metavar="BLUEPRINT", help="a file, - for stdin, or a name on the cluster"
     )
-    parser.add_argument("action", metavar="ACTION", help="which of its actions")
-    parser.add_argument("--blueprint-name", default="", help="which one, if the file has several")
+    parser.add_argument("action", metavar="ACTION", help="name of the action")
+    parser.add_argument(
+        "--blueprint-name", default="", help="name of the blueprint, if the file has several"
+    )
     add_inputs(parser)
     add_connection(parser)
     add_target_release(parser)
@@ -48,16 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan one action and print the plan."""
     if is_connected(args) and args.files:
-        raise CommandLineError("-f is for a cluster in memory, not a real one")
+        raise CommandLineError("-f is for the embedded cluster, not for a real one")
     with connected(args) as cluster:
         plan = _plan(args, cluster)
     for line in (*plan.unread, *plan.unchecked):
-        say(f"note: {line}: what it would say is not known")
+        say(f"note: {line}: not read, so its content is unknown")
     say_notices(notice for phase in plan.phases for notice in phase.notices)
-    ways = _ways_to_give(args, plan)
+    missing = _missing_inputs(args, plan)
     data = plan.as_dict()
     write_data(
-        {**data, "notGiven": ways} if ways else data, args.output, lambda: _lines(plan, ways)
+        {**data, "notGiven": missing} if missing else data,
+        args.output,
+        lambda: _lines(plan, missing),
     )
     return 1 if plan.has_errors else 0
 
@@ -83,15 +93,13 @@ def _plan(args: argparse.Namespace, cluster: Cluster | None) -> Plan:
     )
 
 
-def _ways_to_give(args: argparse.Namespace, plan: Plan) -> list[str]:
-    """Say how everything is given that the plan was not, each once."""
-    from kanister_py.cli.remedies import inputs_that_give, ways_to_give
-
-    ways = ways_to_give(plan.lacking, inputs_that_give(args), may_be_near=True)
-    return [*ways, "-f FILE: the manifests of objects that are not there"] if plan.unread else ways
+def _missing_inputs(args: argparse.Namespace, plan: Plan) -> list[str]:
+    """Return the flags that provide the inputs that the plan lacks."""
+    flags = flags_for_missing(plan.lacking, flags_by_root(args), may_be_misspelt=True)
+    return [*flags, "-f FILE: the manifests of missing objects"] if plan.unread else flags
 
 
-def _lines(plan: Plan, ways: Sequence[str]) -> Iterator[Line]:
+def _lines(plan: Plan, missing: Sequence[str]) -> Iterator[Line]:
     yield Tint(f"{plan.blueprint or 'Blueprint'}: {plan.action}", "bold")
     for number, phase in enumerate(plan.phases, 1):
         yield ""
@@ -99,23 +107,21 @@ def _lines(plan: Plan, ways: Sequence[str]) -> Iterator[Line]:
     if plan.unknown:
         yield ""
         yield "not known yet:"
-        yield from (f"  {each}" for each in plan.unknown)
-    if ways:
+        yield from (f"  {name}" for name in plan.unknown)
+    if missing:
         yield ""
-        yield "not given, and not checked:"
-        yield from (f"  {each}" for each in ways)
+        yield "missing inputs, not checked:"
+        yield from (f"  {flag}" for flag in missing)
     if plan.errors:
         yield ""
-        for each in plan.errors:
-            yield [Tint("error:", "red"), f" {each}"]
+        for error in plan.errors:
+            yield [Tint("error:", "red"), f" {error}"]
 
 
 def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[Line]:
-    from kanister_py.core.yaml.documents import dump_yaml
-
-    called = f"{phase.name} " if phase.name else ""
+    name = f"{phase.name} " if phase.name else ""
     version = f" {phase.version}" if phase.version else ""
-    yield f"{number}. {called}({phase.function}{version}){', always' if phase.is_deferred else ''}"
+    yield f"{number}. {name}({phase.function}{version}){', always' if phase.is_deferred else ''}"
     for error in phase.errors:
         yield ["   ", Tint("error:", "red"), f" {error}"]
     if phase.why and not phase.errors:
@@ -129,7 +135,7 @@ def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[Line]:
         yield from (f"     {line}" for line in dump_yaml(dict(phase.args)).splitlines())
     if phase.unknown:
         yield "   not known yet:"
-        yield from (f"     {each}" for each in phase.unknown)
+        yield from (f"     {path}" for path in phase.unknown)
     if phase.accesses:
-        yield "   touches:"
-        yield from (f"     {each}" for each in phase.accesses)
+        yield "   accesses:"
+        yield from (f"     {access}" for access in phase.accesses)

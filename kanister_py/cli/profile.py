@@ -78,9 +78,9 @@ def _create(args: argparse.Namespace) -> int:
         write_list(objects, args.output)
         return 0
     with open_connection(args) as cluster:
-        for each in objects:
-            cluster.create(each)
-            say(f"{each['kind'].lower()} {args.namespace}/{each['metadata']['name']} created")
+        for obj in objects:
+            cluster.create(obj)
+            say(f"{obj['kind'].lower()} {args.namespace}/{obj['metadata']['name']} created")
     return 0
 
 
@@ -140,7 +140,7 @@ def _objects_of(args: argparse.Namespace) -> list[dict[str, Any]]:
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "Profile",
         "metadata": {"name": args.name, "namespace": args.namespace},
-        "location": {key: each for key, each in location.items() if each},
+        "location": {key: text for key, text in location.items() if text},
         "credential": credential,
         "skipSSLVerify": args.skip_ssl_verify,
     }
@@ -197,16 +197,16 @@ class Check(NamedTuple):
 
 def _validate(args: argparse.Namespace) -> int:
     checks = list(_checks(args))
-    is_valid = not any(each.error for each in checks)
+    is_valid = not any(check.error for check in checks)
     data = {
         "valid": is_valid,
         "checks": [
             {
-                "name": each.name,
-                "outcome": _outcome(each),
-                **({"error": each.error, "reason": each.reason} if each.error else {}),
+                "name": check.name,
+                "outcome": _outcome(check),
+                **({"error": check.error, "reason": check.reason} if check.error else {}),
             }
-            for each in checks
+            for check in checks
         ],
     }
     write_data(data, args.output, lambda: map(_line_of, checks))
@@ -231,16 +231,18 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
     from kanister_py.core.errors import KanisterError
     from kanister_py.wiring import object_stores
 
-    found: list[Location] = []
+    locations: list[Location] = []
     stores: list[ObjectStore] = []
     probe = f"{_PROBE}-{os.urandom(6).hex()}"
 
     def key() -> str:
-        return found[0].key_of(probe)
+        return locations[0].key_of(probe)
 
     steps: dict[str, Callable[[], object]] = {
-        "schema and credential": lambda: found.append(read_profile(args)),
-        "reachable, bucket and region": lambda: stores.append(_opened(object_stores(), found[0])),
+        "schema and credential": lambda: locations.append(read_profile(args)),
+        "reachable, bucket and region": lambda: stores.append(
+            _opened(object_stores(), locations[0])
+        ),
         "list": lambda: next(stores[0].list(key()), None),
         "write": lambda: stores[0].put(key(), [b"probe"]),
         "read": lambda: _read(stores[0], key()),
@@ -273,9 +275,9 @@ def _opened(stores: ObjectStores, location: Location) -> ObjectStore:
 def _read(store: ObjectStore, key: str) -> None:
     from kanister_py.core.errors import UsageError
 
-    found = b"".join(store.get(key))
-    if found != b"probe":
-        raise UsageError(f"The store gives {len(found)} other bytes back", reason="ObjectDamaged")
+    content = b"".join(store.get(key))
+    if content != b"probe":
+        raise UsageError(f"The store gives {len(content)} other bytes back", reason="ObjectDamaged")
 
 
 # A Profile with its credential
@@ -303,9 +305,11 @@ def read_profile(args: argparse.Namespace) -> Location:
     if bool(args.profile) == bool(args.file):
         raise CommandLineError("Name a Profile of a cluster, or a file with --file")
     profile, secrets = _from_files(args) if args.file else _from_cluster(args)
-    found = resolve_profile(profile, secrets)
-    pair = (found.key_pair.id, found.key_pair.secret) if found.key_pair else None
-    return read_location(found.location, pair, found.secret, skip_tls_verify=found.skip_ssl_verify)
+    parsed = resolve_profile(profile, secrets)
+    pair = (parsed.key_pair.id, parsed.key_pair.secret) if parsed.key_pair else None
+    return read_location(
+        parsed.location, pair, parsed.secret, skip_tls_verify=parsed.skip_ssl_verify
+    )
 
 
 def _from_cluster(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
@@ -318,7 +322,7 @@ def _from_cluster(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
         profile = cluster.get(PROFILES, place.name, namespace=place.namespace)
         needs = needs_of_profile(profile)
         return profile, {
-            each: cluster.get(each.resource, each.name, namespace=each.namespace) for each in needs
+            need: cluster.get(need.resource, need.name, namespace=need.namespace) for need in needs
         }
 
 
@@ -332,22 +336,22 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
     if is_connected(args):
         raise CommandLineError("--file goes with no cluster")
     objects = list(objects_in(args.file))
-    profiles = [each for each in objects if each.get("kind") == "Profile"]
+    profiles = [obj for obj in objects if obj.get("kind") == "Profile"]
     if len(profiles) != 1:
         raise InvalidProfile(f"{len(profiles)} Profiles are in {', '.join(args.file)}; give one")
     _refuse_unknown_keys(profiles[0])
-    found: dict[Any, Any] = {}
+    secrets: dict[Any, Any] = {}
     for need in needs_of_profile(profiles[0]):
         for each in objects:
             if each.get("kind") == "Secret" and each["metadata"]["name"] == need.name:
                 plain = each.get("stringData") or {}
                 data = {key: b64encode(str(text).encode()).decode() for key, text in plain.items()}
-                found[need] = {**each, "data": {**(each.get("data") or {}), **data}}
-        if need not in found:
+                secrets[need] = {**each, "data": {**(each.get("data") or {}), **data}}
+        if need not in secrets:
             raise InvalidProfile(
                 f"Secret {need.namespace}/{need.name}, which the Profile refers to, is in no file"
             )
-    return profiles[0], found
+    return profiles[0], secrets
 
 
 def _refuse_unknown_keys(profile: Any) -> None:

@@ -26,7 +26,8 @@ from kanister_py.cli.connection import (
     located_blueprint,
 )
 from kanister_py.cli.output import say, say_notices, say_warning, write_list
-from kanister_py.cli.parser import CommandLineError, object_reference, repeated, switch
+from kanister_py.cli.parser import CommandLineError, repeated, switch
+from kanister_py.cli.references import object_reference
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.rbac import Needs, Target
@@ -82,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.check:
         return 0
     if not needs.accesses:
-        known = ", as far as it is known" if needs.silent_functions else ""
-        say(f"Nothing is missing in namespace {args.namespace}{known}")
+        limit = ", as far as it is known" if needs.silent_functions else ""
+        say(f"Nothing is missing in namespace {args.namespace}{limit}")
         return 0
     for access in needs.accesses:
         place = access.namespace or ("" if access.is_cluster_wide else where)
@@ -99,7 +100,7 @@ def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Need
 
     located = located_blueprint(cluster, args)
     blueprint = located.blueprint
-    unknown = [each for each in args.action if each not in blueprint.actions]
+    unknown = [action for action in args.action if action not in blueprint.actions]
     if unknown:
         near = nearest(unknown[0], [*blueprint.actions]) or tuple(blueprint.actions)
         why = f"No action is called {unknown[0]}: there is {', '.join(near)}"
@@ -119,8 +120,8 @@ def _target(args: argparse.Namespace, cluster: Cluster | None) -> Target | None:
     target = Target(parse_object_reference(args.object, args.namespace).as_dict())
     if cluster is not None:
         return target._replace(is_namespaced=cluster.describe(target.resource).is_namespaced)
-    known = {each.gvr: each for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)}
-    found = known.get(target.resource)
+    kinds = {kind.gvr: kind for kind in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)}
+    found = kinds.get(target.resource)
     return target._replace(is_namespaced=found is None or found.is_namespaced)
 
 

@@ -1,4 +1,4 @@
-"""Target releases: by which release of which package versions are judged."""
+"""The flag `--target-release`, and the releases of packages that it names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kanister_py.cli.parser import meant_among, repeated
+from kanister_py.cli.parser import repeated, suggestion_or_list
 from kanister_py.core.errors import InvalidVersion, UsageError
 from kanister_py.core.registry.entries import FunctionEntry, Registry, Source
 from kanister_py.core.versions.semver import Version, parse_version
@@ -15,7 +15,7 @@ OURS = "kanister-py"
 
 
 class Target(NamedTuple):
-    """A release of a package that brings functions."""
+    """A release of a package with functions."""
 
     package: str
     release: Version
@@ -26,14 +26,14 @@ class Target(NamedTuple):
 
 
 def add_target_release(parser: argparse.ArgumentParser) -> None:
-    """Take `--target-release R`, and `--target-release NAME=R` for a plugin."""
+    """Add `--target-release R`, or `--target-release NAME=R` for a plugin."""
     repeated(
         parser,
         "--target-release",
         metavar="R",
         type=parse_target,
-        help="judge by this release of kanister-py instead of the installed one; "
-        "NAME=R for the package of a plugin; may be given several times",
+        help="check for this release of kanister-py instead of the installed one; "
+        "NAME=R for the package of a plugin; may be repeated",
     )
 
 
@@ -50,16 +50,16 @@ def parse_target(text: str) -> Target:
 def releases_at(
     targets: Sequence[Target], registry: Registry[FunctionEntry]
 ) -> Mapping[str, Version]:
-    """Give the release that is asked about for each package, or say which packages there are."""
+    """Return the target release of each package; raise for an unknown package."""
     sources = sources_of(registry)
-    known = {_folded(name): name for name in (OURS, *sources)}
+    packages = {_folded(name): name for name in (OURS, *sources)}
     at = {}
     for target in targets:
-        name = known.get(_folded(target.package))
+        name = packages.get(_folded(target.package))
         if name is None:
-            meant = meant_among(target.package, sorted(known.values()))
+            hint = suggestion_or_list(target.package, sorted(packages.values()))
             raise UsageError(
-                f"No package {target.package} brings functions{meant}",
+                f"No package {target.package} with functions is installed{hint}",
                 reason="UnknownDistribution",
             )
         at[name] = target.release
@@ -69,8 +69,8 @@ def releases_at(
 def unplanned(
     targets: Iterable[Target], registry: Registry[FunctionEntry]
 ) -> Iterable[tuple[Target, Version]]:
-    """Find the releases that are asked about and come after all that the record knows."""
-    sources = {_folded(name): each for name, each in sources_of(registry).items()}
+    """Find target releases that are later than all releases in the package's record."""
+    sources = {_folded(name): source for name, source in sources_of(registry).items()}
     for target in targets:
         source = sources.get(_folded(target.package))
         if source is not None and source.releases:
@@ -80,12 +80,12 @@ def unplanned(
 
 
 def sources_of(registry: Registry[FunctionEntry]) -> dict[str, Source]:
-    """Give the packages that bring functions, each with its longest list of releases."""
+    """Return the packages with functions, each with its longest list of releases."""
     sources: dict[str, Source] = {}
     for family in registry:
         source = family.candidates[0].source
-        known = sources.get(source.name)
-        if known is None or len(source.releases) > len(known.releases):
+        known_source = sources.get(source.name)
+        if known_source is None or len(source.releases) > len(known_source.releases):
             sources[source.name] = source
     return sources
 

@@ -1,4 +1,4 @@
-"""Traces of a pipeline: what each step got and gave, and what changed by it."""
+"""Traces of a pipeline: requests, responses and changes of each step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def traces_of(
     composition: Composition, result: Rendered, records: Sequence[Record], *, show_secrets: bool
 ) -> Iterator[Data]:
-    """Give each step of one XR's pipeline as data, in their order: skipped ones, too."""
+    """Yield the steps of one XR's pipeline as data, in order and including skipped steps."""
     settings = {step.name: step.settings for step in composition.steps}
     called = {record.call.step: record for record in records}
     for outcome in result.outcomes:
@@ -66,34 +66,38 @@ def _error(error: KanisterError) -> Data:
 
 
 def trace_lines(data: Data) -> Iterator[Line]:
-    """Tell of one step to people."""
+    """Yield the lines that show the trace of one step."""
     title = f"step {data['step']}: {data['function']}"
     if "revision" in data:
         title += f" ({data['revision']}), {data['seconds'] * 1000:.1f} ms"
-    yield Tint(f"── {title}, {_how(data)}", "bold")
+    yield Tint(f"── {title}, {_outcome(data)}", "bold")
     for key in ("settings", "request", "response", "error"):
         if key in data:
             yield f"{key}:"
             yield from (f"  {line}" for line in dump_yaml(data[key]).splitlines())
     if "desiredDiff" in data:
-        yield "desired, against the step before:" if data["desiredDiff"] else "desired: unchanged"
+        yield (
+            "desired, compared with the previous step:"
+            if data["desiredDiff"]
+            else "desired: unchanged"
+        )
         colours = {"+": "green", "-": "red"}
         for line in data["desiredDiff"]:
             yield ["  ", Tint(line, colours.get(line[:1], ""))]
 
 
-def _how(data: Data) -> str:
+def _outcome(data: Data) -> str:
     if "skipped" in data:
         return f"skipped: {data['skipped']}"
     if "error" in data:
         return "failed"
     calls = data["calls"]
-    return f"{calls} call{'s' if calls != 1 else ''}" if calls else "kept from before"
+    return f"{calls} call{'s' if calls != 1 else ''}" if calls else "cached"
 
 
 def _diff(before: Any, after: Any) -> list[str]:
     if before == after:
         return []
 
-    old, new = ([] if not each else dump_yaml(each).splitlines() for each in (before, after))
+    old, new = ([] if not state else dump_yaml(state).splitlines() for state in (before, after))
     return list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]

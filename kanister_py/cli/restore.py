@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.creation import create
 from kanister_py.cli.output import Cell, Line, Tint, say, table, write_data
-from kanister_py.cli.parser import CommandLineError, moment, object_reference, pairs, switch
+from kanister_py.cli.parser import CommandLineError, moment, pairs, switch
+from kanister_py.cli.references import object_reference
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.resources import ACTION_SETS
 
@@ -63,16 +64,18 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.core.actionsets.creation import Order, new_actionset
     from kanister_py.core.schedules.runs import choose_backup
 
-    found = _found(args, cluster)
+    candidates = _found(args, cluster)
     if args.list:
-        return _list(args, found)
-    chosen = choose_backup(found.what, found.runs, found.deletions, args.at)
+        return _list(args, candidates)
+    chosen = choose_backup(candidates.what, candidates.runs, candidates.deletions, args.at)
     backup = cluster.get(ACTION_SETS, chosen.name, namespace=args.namespace)
     order = Order(args.action, namespace=args.namespace, options=dict(args.options))
-    made = new_actionset(order, backup, choice)
-    _settle(args, cluster, backup, made)
-    _show(chosen, made)
-    return create(args, cluster, made, lambda created: _refuse_a_race(cluster, created, chosen))
+    actionset = new_actionset(order, backup, choice)
+    _settle(args, cluster, backup, actionset)
+    _show(chosen, actionset)
+    return create(
+        args, cluster, actionset, lambda created: _refuse_a_race(cluster, created, chosen)
+    )
 
 
 def _refuse_a_race(cluster: Cluster, created: KubeObject, chosen: Run) -> None:
@@ -83,8 +86,10 @@ def _refuse_a_race(cluster: Cluster, created: KubeObject, chosen: Run) -> None:
     """
     from kanister_py.core.schedules.runs import RETENTION_LABEL, NoBackup, read_run
 
-    found = cluster.list(ACTION_SETS, namespace=chosen.namespace, label_selector=RETENTION_LABEL)
-    if any(read_run(each).parent == chosen.name for each in found):
+    deletions = cluster.list(
+        ACTION_SETS, namespace=chosen.namespace, label_selector=RETENTION_LABEL
+    )
+    if any(read_run(obj).parent == chosen.name for obj in deletions):
         name = created["metadata"]["name"]
         stop = {"spec": {"cancel": True}}
         cluster.patch(ACTION_SETS, name, stop, namespace=chosen.namespace)
@@ -127,8 +132,8 @@ def _found(args: argparse.Namespace, cluster: Cluster) -> Found:
     if not runs and (
         kind == "actionset" or _get(cluster, "schedule", name, args.namespace) is None
     ):
-        wanted = kind or "Schedule or ActionSet"
-        raise RestoreUnclear(f"There is no {wanted} {name} in namespace {args.namespace}")
+        kind_text = kind or "Schedule or ActionSet"
+        raise RestoreUnclear(f"There is no {kind_text} {name} in namespace {args.namespace}")
     return Found(f"Schedule {name}", list(map(read_run, runs)), deletions)
 
 
@@ -166,8 +171,8 @@ def _settle(
             raise RestoreUnclear(f"There is no Blueprint {args.namespace}/{name}")
         action = blueprint.actions.get(args.action)
         if action is None:
-            known = ", ".join(sorted(blueprint.actions)) or "none at all"
-            raise RestoreUnclear(f"Blueprint {name} has no action {args.action}, only {known}")
+            names = ", ".join(sorted(blueprint.actions)) or "none at all"
+            raise RestoreUnclear(f"Blueprint {name} has no action {args.action}, only {names}")
         preferred = str(each.get("preferredVersion") or "")
         version = choose_reader(registry, blueprint, action, each.get("artifacts") or {}, preferred)
         each.pop("preferredVersion", None)
@@ -207,16 +212,16 @@ def _list(args: argparse.Namespace, found: Found) -> int:
     from kanister_py.core.actionsets.status import text_of_time
     from kanister_py.core.schedules.runs import backups_among
 
-    leaving = {each.parent for each in found.deletions}
+    leaving = {deletion.parent for deletion in found.deletions}
     backups = sorted(backups_among(found.runs), key=lambda each: each.taken_at, reverse=True)
     data = [
         {
-            "actionSet": each.name,
-            "time": text_of_time(each.taken_at),
-            "isLeaving": each.name in leaving,
+            "actionSet": backup.name,
+            "time": text_of_time(backup.taken_at),
+            "isLeaving": backup.name in leaving,
         }
-        for each in backups
-        if args.at is None or each.taken_at <= args.at
+        for backup in backups
+        if args.at is None or backup.taken_at <= args.at
     ]
     write_data(data, args.output, lambda: _lines(data))
     return 0
@@ -224,9 +229,9 @@ def _list(args: argparse.Namespace, found: Found) -> int:
 
 def _lines(data: Sequence[dict[str, Any]]) -> Iterator[Line]:
     rows: list[list[Cell]] = [
-        [each["time"], each["actionSet"], Tint("is being deleted", "red")]
-        if each["isLeaving"]
-        else [each["time"], each["actionSet"], ""]
-        for each in data
+        [row["time"], row["actionSet"], Tint("is being deleted", "red")]
+        if row["isLeaving"]
+        else [row["time"], row["actionSet"], ""]
+        for row in data
     ]
     yield from table(["TIME", "ACTIONSET", ""], rows) if rows else ["No backups"]

@@ -80,8 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take a revision of a function out of service",
         description="Take a revision of a function out of service; calls under way still end.",
     )
-    for each in (users, activate, deactivate):
-        each.add_argument("revision", metavar="REV")
+    for verb_parser in (users, activate, deactivate):
+        verb_parser.add_argument("revision", metavar="REV")
     switch(deactivate, "--force", help="also if it is used, or if no other one serves")
     gc = verbs.add_parser(
         "gc",
@@ -96,14 +96,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"revisionHistoryLimit of a function, {_KEPT} of a composition",
     )
     switch(gc, "--dry-run", help="say what would go, and delete nothing")
-    for each in (list_, gc):
-        each.add_argument("--kind", choices=tuple(_KINDS), help="default: both")
+    for verb_parser in (list_, gc):
+        verb_parser.add_argument("--kind", choices=tuple(_KINDS), help="default: both")
     add_output(list_, (*LIST_FORMATS, "markdown"))
-    for each in (users, gc):
-        add_output(each, DATA_FORMATS)
-    for each in (list_, diff, users, activate, deactivate, gc):
-        add_connection(each)
-        each.set_defaults(namespace="")
+    for verb_parser in (users, gc):
+        add_output(verb_parser, DATA_FORMATS)
+    for verb_parser in (list_, diff, users, activate, deactivate, gc):
+        add_connection(verb_parser)
+        verb_parser.set_defaults(namespace="")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -130,32 +130,34 @@ def act(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def _chosen(inventory: Inventory, kind: str | None, owner: str = "") -> list[ListedRevision]:
     return [
-        each
-        for each in inventory.revisions
-        if kind in (None, "") or each.kind == _KINDS[str(kind)]
-        if owner in ("", each.owner)
+        revision
+        for revision in inventory.revisions
+        if kind in (None, "") or revision.kind == _KINDS[str(kind)]
+        if owner in ("", revision.owner)
     ]
 
 
 def _list(inventory: Inventory, args: argparse.Namespace) -> int:
-    found = _chosen(inventory, args.kind, args.owner)
+    revisions = _chosen(inventory, args.kind, args.owner)
 
     def people() -> Iterable[Line]:
-        if not found:
+        if not revisions:
             return ["There are no revisions."]
         head = ["KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED BY"]
-        rows = [_row(revision) for revision in found]
+        rows = [_row(revision) for revision in revisions]
         if args.output == "wide":
             head += ["CREATED", "IMAGE"]
-            details = [revision.as_data() for revision in found]
+            details = [revision.as_data() for revision in revisions]
             rows = [
                 [*row, data["created"], data.get("image", "")]
                 for row, data in zip(rows, details, strict=True)
             ]
         return table(head, rows, markdown=args.output == "markdown")
 
-    names = [revision.name for revision in found]
-    write_data({"revisions": [each.as_data() for each in found]}, args.output, people, names)
+    names = [revision.name for revision in revisions]
+    write_data(
+        {"revisions": [revision.as_data() for revision in revisions]}, args.output, people, names
+    )
     return 0
 
 
@@ -194,8 +196,11 @@ def _diff(old: ListedRevision, new: ListedRevision) -> int:
 
     from kanister_py.core.yaml.documents import dump_yaml
 
-    before, after = (dump_yaml(_content(each)).splitlines() for each in (old, new))
-    one, other = (f"{each.name} (revision {each.number} of {each.owner})" for each in (old, new))
+    before, after = (dump_yaml(_content(revision)).splitlines() for revision in (old, new))
+    one, other = (
+        f"{revision.name} (revision {revision.number} of {revision.owner})"
+        for revision in (old, new)
+    )
     lines = list(unified_diff(before, after, one, other, lineterm=""))
     if not lines:
         say(f"{old.name} and {new.name} say the same")
@@ -220,7 +225,7 @@ def _content(known: ListedRevision) -> dict[str, Any]:
 
 def _users(known: ListedRevision, form: str) -> int:
     def people() -> Iterable[Line]:
-        rows = [(way, each) for way, who in known.uses.items() for each in who]
+        rows = [(way, user) for way, who in known.uses.items() for user in who]
         if not rows:
             return [f"Nobody holds, names or selects {known.name}."]
         return table(("HOW", "WHO"), rows, markdown=form == "markdown")
@@ -236,20 +241,20 @@ def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) ->
     from kanister_py.core.registry.entries import DesiredState
     from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS
 
-    known = inventory.find(args.revision)
-    wanted = DesiredState.ACTIVE if args.verb == "activate" else DesiredState.INACTIVE
-    why = _why_not(known, inventory, wanted, is_forced=getattr(args, "force", False))
+    revision = inventory.find(args.revision)
+    state = DesiredState.ACTIVE if args.verb == "activate" else DesiredState.INACTIVE
+    why = _why_not(revision, inventory, state, is_forced=getattr(args, "force", False))
     if why:
-        raise UsageError(f"{known.name} stays as it is: {why}", reason="RevisionNotSwitched")
-    if known.function is not None and known.function.desired_state is wanted:
-        put(f"{known.name} is {wanted} already")
+        raise UsageError(f"{revision.name} stays as it is: {why}", reason="RevisionNotSwitched")
+    if revision.function is not None and revision.function.desired_state is state:
+        put(f"{revision.name} is {state} already")
         return 0
     patch = {
-        "metadata": {"resourceVersion": known.object["metadata"]["resourceVersion"]},
-        "spec": {"desiredState": str(wanted)},
+        "metadata": {"resourceVersion": revision.object["metadata"]["resourceVersion"]},
+        "spec": {"desiredState": str(state)},
     }
-    cluster.patch(FUNCTION_REVISIONS, known.name, patch)
-    put(f"{known.name} is {wanted} now")
+    cluster.patch(FUNCTION_REVISIONS, revision.name, patch)
+    put(f"{revision.name} is {state} now")
     return 0
 
 
@@ -274,13 +279,15 @@ def _why_not(known: ListedRevision, inventory: Inventory, wanted: Any, *, is_for
     if known.uses:
         uses = "; ".join(describe_uses({way: set(who) for way, who in known.uses.items()}))
         return f"it {uses}; --force does it all the same"
-    others = [
-        each
-        for each in inventory.revisions
-        if each.owner == known.owner and each.name != known.name and each.function is not None
+    siblings = [
+        revision
+        for revision in inventory.revisions
+        if revision.owner == known.owner
+        and revision.name != known.name
+        and revision.function is not None
     ]
     if known.function.is_routable and not any(
-        each.function.is_routable for each in others if each.function is not None
+        sibling.function.is_routable for sibling in siblings if sibling.function is not None
     ):
         return f"no other revision of {known.owner} serves; --force does it all the same"
     return ""
@@ -292,16 +299,18 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
 
     removed: list[dict[str, str]] = []
     kept: list[dict[str, Any]] = []
-    found = _chosen(inventory, args.kind)
-    for kind, owner in dict.fromkeys((each.kind, each.owner) for each in found):
-        family = [each for each in found if (each.kind, each.owner) == (kind, owner)]
+    revisions = _chosen(inventory, args.kind)
+    for kind, owner in dict.fromkeys((revision.kind, revision.owner) for revision in revisions):
+        family = [
+            revision for revision in revisions if (revision.kind, revision.owner) == (kind, owner)
+        ]
         plan = _plan(inventory, owner, family, args.keep)
         kept += [
-            {"kind": kind, "of": owner, "name": each.name, "why": list(each.why)}
-            for each in plan.kept
+            {"kind": kind, "of": owner, "name": revision.name, "why": list(revision.why)}
+            for revision in plan.kept
         ]
         resource = COMPOSITION_REVISIONS if kind == _KINDS["composition"] else FUNCTION_REVISIONS
-        uids = {each.name: each.object["metadata"]["uid"] for each in family}
+        uids = {revision.name: revision.object["metadata"]["uid"] for revision in family}
         for name in plan.removed:
             if not args.dry_run:
                 try:
@@ -313,9 +322,9 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
     def people() -> Iterator[Line]:
         goes = "would go" if args.dry_run else "removed"
         rows: list[Sequence[Cell]] = [
-            (each["kind"], each["name"], Tint(goes, "red"), "") for each in removed
+            (entry["kind"], entry["name"], Tint(goes, "red"), "") for entry in removed
         ]
-        rows += [(each["kind"], each["name"], "kept", "; ".join(each["why"])) for each in kept]
+        rows += [(entry["kind"], entry["name"], "kept", "; ".join(entry["why"])) for entry in kept]
         if not rows:
             yield "There are no revisions."
             return
@@ -334,11 +343,11 @@ def _plan(
     from kanister_py.core.revisions.collection import Revision, describe_uses, plan_collection
 
     revisions = []
-    for each in family:
-        uses = list(describe_uses({way: set(who) for way, who in each.uses.items()}))
-        if each.function is not None and each.function.desired_state is DesiredState.ACTIVE:
+    for revision in family:
+        uses = list(describe_uses({way: set(who) for way, who in revision.uses.items()}))
+        if revision.function is not None and revision.function.desired_state is DesiredState.ACTIVE:
             uses.insert(0, "is active")
-        revisions.append(Revision(each.name, each.number, tuple(uses)))
+        revisions.append(Revision(revision.name, revision.number, tuple(uses)))
     limit = _KEPT if keep is None else keep
     if keep is None and family[0].function is not None:
         spec = spec_of(inventory.functions.get(owner) or {})

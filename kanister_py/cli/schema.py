@@ -15,7 +15,7 @@ from typing import Any
 
 from kanister_py.cli.installed import installed_functions
 from kanister_py.cli.output import write_text
-from kanister_py.cli.parser import add_verbs, meant_among
+from kanister_py.cli.parser import add_verbs, suggestion_or_list
 from kanister_py.cli.releases import add_target_release, releases_at
 from kanister_py.core.editor_schemas import KINDS, editor_schema
 from kanister_py.core.errors import KanisterError
@@ -33,7 +33,7 @@ def _kind(text: str) -> str:
     for kind in KINDS:
         if kind.casefold() == text.casefold():
             return kind
-    raise argparse.ArgumentTypeError(f"no schema of {text!r}{meant_among(text, [*KINDS])}")
+    raise argparse.ArgumentTypeError(f"no schema of {text!r}{suggestion_or_list(text, [*KINDS])}")
 
 
 def run(args: argparse.Namespace) -> int:

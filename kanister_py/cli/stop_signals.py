@@ -1,9 +1,9 @@
-"""Stop signals: SIGTERM and Ctrl-C, whichever thread the system hands them to.
+"""Stop signals, SIGTERM and Ctrl-C, read from a pipe.
 
-Python runs a handler on the main thread alone, and only once that wakes up. A main thread
-that waits without a limit does not, if another thread was given the signal; and a handler
-that takes a lock may meet the very thread that holds it. So handlers do nothing here, and
-what waits reads the numbers of signals from a pipe that Python writes at once.
+Python runs signal handlers on the main thread only, and only after it wakes up. A main thread
+that waits without a timeout does not wake up if the system delivers the signal to another
+thread, and a handler that takes a lock can deadlock with the thread that it interrupts. So
+handlers do nothing here; Python writes signal numbers to a pipe, and waiting threads read it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """Stop signals of this process, taken while this is entered, on the main thread."""
+    """Receiver of stop signals. Enter it on the main thread."""
 
-    def __init__(self, *others: signal.Signals) -> None:
-        self._watched = (*_STOPS, *others)
+    def __init__(self, *more: signal.Signals) -> None:
+        self._watched = (*_STOPS, *more)
         self._before: dict[signal.Signals, Any] = {}
         self._is_followed = False
 
@@ -30,32 +30,32 @@ class StopSignals:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._wakeup_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        for each in self._watched:
-            self._before[each] = signal.signal(each, lambda *_: None)
+        for number in self._watched:
+            self._before[number] = signal.signal(number, lambda *_: None)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup_before)
-        # The end of the pipe ends a thread that still reads it.
+        # A thread that still reads the pipe ends at its end.
         os.close(self._writer)
         if not self._is_followed:
             os.close(self._reader)
 
-    def wait(self, seconds: float | None = None, *besides: int) -> str | None:
-        """Wait for a signal and give its name; "" if the time is over.
+    def wait(self, seconds: float | None = None, *descriptors: int) -> str | None:
+        """Return the name of the next signal, or "" after `seconds`.
 
-        Of descriptors given besides, what can be read from one of them ends the wait, too: None.
+        Returns None when one of the descriptors becomes readable.
         """
-        ready, _, _ = select.select([self._reader, *besides], [], [], seconds)
+        ready, _, _ = select.select([self._reader, *descriptors], [], [], seconds)
         if self._reader in ready:
-            read = os.read(self._reader, 1)
-            return signal.Signals(read[0]).name if read else None
+            data = os.read(self._reader, 1)
+            return signal.Signals(data[0]).name if data else None
         return None if ready else ""
 
     def call(self, stop: Callable[[str], object]) -> None:
-        """Have a thread call `stop` with the name of each signal, until this is left."""
+        """Start a thread that calls `stop` with the name of each signal, until exit."""
 
         def follow() -> None:
             while name := self.wait():

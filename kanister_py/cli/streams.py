@@ -41,14 +41,18 @@ def open_streams() -> None:
             # Opened in the order of their descriptors, each stream gets its own one back.
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - open until the process ends
             _null_streams.append(stream)
-        setattr(sys, name, patient(stream, was_closed=was_closed) if mode == "w" else stream)
+        setattr(
+            sys,
+            name,
+            discard_after_reader(stream, was_closed=was_closed) if mode == "w" else stream,
+        )
 
 
 _null_streams: list[IO[Any]] = []
 """Streams to /dev/null in place of closed ones, kept so that their descriptors stay open."""
 
 
-def patient(stream: io.TextIOWrapper, *, was_closed: bool = False) -> io.TextIOWrapper:
+def discard_after_reader(stream: io.TextIOWrapper, *, was_closed: bool = False) -> io.TextIOWrapper:
     """Return a stream to the same descriptor, which discards output without a reader."""
     pipe = _Pipe(stream.fileno(), "w", closefd=False)
     pipe.was_closed = was_closed

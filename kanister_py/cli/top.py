@@ -90,7 +90,7 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
             _follow(overview, query, clock, with_namespaces=not namespace)
         else:
             rows, now = chosen(overview, query, clock), clock.now()
-            data = [each.as_dict() for each in rows]
+            data = [row.as_dict() for row in rows]
             write_data(
                 data,
                 args.output,
@@ -106,8 +106,8 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
 
 def chosen(overview: ClusterOverview, query: RunQuery, clock: Clock) -> Sequence[RunRow]:
     """Give the runs that are asked for: what is under way first, then the newest."""
-    found = matching_rows(overview.runs().rows, query, clock.now())
-    return sorted(found, key=lambda row: row.state not in _ACTIVE)
+    rows = matching_rows(overview.runs().rows, query, clock.now())
+    return sorted(rows, key=lambda row: row.state not in _ACTIVE)
 
 
 def lines_of(

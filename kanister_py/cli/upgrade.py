@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     at = releases_at(args.target_release, registry)
     context = Context(registry, at, load=load_function)
     inputs, texts, problems = read_all(args.paths)
-    named = {each.name: each for each in inputs}
+    named = {input_.name: input_ for input_ in inputs}
     sources = [Source(name, text, named[name].is_named) for name, text in texts.items()]
     results = upgrade_sources(sources, context, keep_meaning=args.keep_meaning)
     _hand_out(results, named, texts, args)
@@ -81,19 +81,19 @@ def _hand_out(
     texts: dict[str, bytes],
     args: argparse.Namespace,
 ) -> None:
-    changed = [each for each in results if each.changes]
+    changed = [result for result in results if result.changes]
     if args.diff:
         for each in changed:
             write_text("".join(_diff(each)))
         return
-    files = [each for each in results if named[each.file].path is not None]
+    files = [result for result in results if named[result.file].path is not None]
     if args.write:
-        for each in files:
-            path = named[each.file].path
-            if each.changes and path is not None:
-                _write(Path(path), each, texts[each.file])
-        for each in files:
-            for change in each.changes:
+        for file in files:
+            path = named[file.file].path
+            if file.changes and path is not None:
+                _write(Path(path), file, texts[file.file])
+        for file in files:
+            for change in file.changes:
                 say(f"upgraded {change}")
     elif files:
         _show([each for each in files if each.changes], args.output)
@@ -103,10 +103,10 @@ def _hand_out(
 
 
 def _show(changed: Sequence[Upgraded], form: str) -> None:
-    data = {"changes": [change.as_dict() for each in changed for change in each.changes]}
-    lines = [str(change) for each in changed for change in each.changes]
+    data = {"changes": [change.as_dict() for result in changed for change in result.changes]}
+    lines = [str(change) for result in changed for change in result.changes]
     write_data(data, form, lambda: lines)
-    count = sum(len(each.changes) for each in changed)
+    count = sum(len(result.changes) for result in changed)
     if count:
         say(f"{count} to change in {len(changed)} file(s); --diff shows them, --write makes them")
     else:
@@ -146,9 +146,9 @@ def _write(path: Path, result: Upgraded, before: bytes) -> None:
 
 def _say_left(left: Sequence[Finding], problems: Sequence[Problem]) -> None:
     broken = [
-        Problem(each.file, each.line, each.column, each.path, each.message)
-        for each in left
-        if each.rule in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
+        Problem(finding.file, finding.line, finding.column, finding.path, finding.message)
+        for finding in left
+        if finding.rule in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
     ]
     if broken or problems:
         say_error(InvalidDocument([*broken, *problems]))

@@ -1,4 +1,4 @@
-"""Views of a run under way: a picture on a terminal, or a line for each thing that happens."""
+"""Views of a run in progress: a live display on a terminal, else one line for each change."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeAlias
 
+from kanister_py.cli.frame import Row, changed_rows
 from kanister_py.cli.output import Line, Tint, is_terminal, put_printed, shown, warning
+from kanister_py.core.actionsets.status import State
 
 if TYPE_CHECKING:
-    from kanister_py.cli.frame import Row
     from kanister_py.cli.live import LiveView
     from kanister_py.core.actionsets.outcomes import Outcome
     from kanister_py.core.actionsets.status import Status, Warned
@@ -19,7 +20,7 @@ View: TypeAlias = "PlainView | LiveView"
 
 
 def view_on(stream: TextIO, clock: Clock) -> View:
-    """Choose how to show a run on a stream: live only where a cursor can be moved."""
+    """Return the view for a stream: live if it is a terminal that can move its cursor."""
     encoding = (stream.encoding or "").lower().replace("-", "")
     if is_terminal(stream) and encoding == "utf8":
         from kanister_py.cli.live import LiveView
@@ -29,26 +30,27 @@ def view_on(stream: TextIO, clock: Clock) -> View:
 
 
 class Warnings:
-    """Notices of a run, of which each is shown once."""
+    """Warnings of a run, each shown once."""
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
+        self._shown: set[str] = set()
         self._last: Sequence[Warned] = ()
 
     def new(self, notices: Sequence[Warned]) -> list[Line]:
+        """Return the lines of warnings that were not shown before."""
         if notices is self._last:
             return []
         self._last = notices
-        found = []
+        fresh = []
         for notice in notices:
-            if notice.message not in self._known:
-                self._known.add(notice.message)
-                found.append(warning(notice.message))
-        return found
+            if notice.message not in self._shown:
+                self._shown.add(notice.message)
+                fresh.append(warning(notice.message))
+        return fresh
 
 
-class Patient:
-    """A stream that may go away: a backup under way is worth more than its output."""
+class TolerantStream:
+    """A stream whose errors are ignored: a running backup matters more than its output."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -74,12 +76,12 @@ class Patient:
 
 
 class PlainView:
-    """View of a run with a line for each thing that happens."""
+    """View of a run with one line for each change."""
 
     width = None
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream: Any = Patient(stream)
+        self._stream: Any = TolerantStream(stream)
         self._lock = Lock()
         self._warnings = Warnings()
         self._last: Status | None = None
@@ -88,21 +90,19 @@ class PlainView:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        # Threads of a run that nobody waits for may have more to say. Who writes while the
-        # process ends holds the stream when it is closed, and takes the process down.
+        # Threads of a stopped run may still write. A thread that writes while the interpreter
+        # shuts down would hold the lock of the stream, and the process would abort.
         with self._lock:
             self._stream.is_lost = True
 
-    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the status says as much
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the status contains the outcome
         self.on_status(status)
 
     def on_status(self, status: Status) -> None:
-        from kanister_py.cli.frame import changed_rows
-
         with self._lock:
             self._write(self._warnings.new(status.warnings))
             for row in changed_rows(self._last, status):
-                self._write(list(_news_of(row)))
+                self._write(list(_lines_of_change(row)))
             self._last = status
 
     def on_log(self, action: str, phase: str, line: str) -> None:
@@ -110,11 +110,11 @@ class PlainView:
             put_printed(f"  {action}/{phase} | ", line, self._stream)
             self._stream.flush()
 
-    def tell(self, line: Line) -> None:
+    def add_line(self, line: Line) -> None:
         with self._lock:
             self._write([line])
 
-    def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:  # noqa: ARG002 # all but the notices was shown when it happened
+    def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:  # noqa: ARG002 # the rest was shown when it happened
         with self._lock:
             self._write(self._warnings.new(notices))
 
@@ -127,20 +127,18 @@ class PlainView:
             self._stream.flush()
 
 
-def _news_of(row: Row) -> Iterator[Line]:
-    """Say in a line what happened to a phase."""
-    from kanister_py.core.actionsets.status import State
-
+def _lines_of_change(row: Row) -> Iterator[Line]:
+    """Yield the line that reports a change of a phase."""
     phase = row.phase
-    where = f" {row.action.name}/{phase.name}"
-    why = f": {' '.join(phase.error.message.split())}" if phase.error is not None else ""
-    if row.is_at_work:
-        again = f" (attempt {phase.attempt})" if phase.attempt > 1 else ""
-        yield Tint("▶", "blue"), f"{where}{again}"
+    place = f" {row.action.name}/{phase.name}"
+    error = f": {' '.join(phase.error.message.split())}" if phase.error is not None else ""
+    if row.is_running:
+        attempt = f" (attempt {phase.attempt})" if phase.attempt > 1 else ""
+        yield Tint("▶", "blue"), f"{place}{attempt}"
     elif phase.state is State.COMPLETE:
-        yield Tint("✓", "green"), f"{where}{' skipped' if phase.is_skipped else ''}"
+        yield Tint("✓", "green"), f"{place}{' skipped' if phase.is_skipped else ''}"
     elif phase.state is State.FAILED:
-        # Of a phase that never began the summary says why, with what else was refused.
-        yield Tint("✗", "red"), f"{where}{why if phase.attempt else ''}"
+        # The summary has the error of a phase that never started, with all other problems.
+        yield Tint("✗", "red"), f"{place}{error if phase.attempt else ''}"
     elif phase.retry_time is not None:
-        yield Tint("✗", "red"), f"{where}{why}; tried again at {phase.retry_time:%H:%M:%S}"
+        yield Tint("✗", "red"), f"{place}{error}; retry at {phase.retry_time:%H:%M:%S}"

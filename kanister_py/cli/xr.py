@@ -70,8 +70,8 @@ def _lines(root: Node) -> Iterator[Line]:
         composite = node.composite
         # Of several composite resources with one revision, one with a failed step is shown.
         if composite is not None and composite.steps:
-            known = composites.get(composite.revision)
-            if known is None or (composite.failed_step and not known.failed_step):
+            previous = composites.get(composite.revision)
+            if previous is None or (composite.failed_step and not previous.failed_step):
                 composites[composite.revision] = composite
     for composite in composites.values():
         yield ""

@@ -18,7 +18,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.actionset_output import print_lines
 from kanister_py.cli.follow_actionset import _Follower, _Gone
 from kanister_py.cli.parser import CommandLineError
-from kanister_py.cli.streams import patient
+from kanister_py.cli.streams import discard_after_reader
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound, UsageError
@@ -370,7 +370,7 @@ def test_following_logs_ends_when_the_reader_goes_away(
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w", encoding="utf-8") as pipe:
-        monkeypatch.setattr(sys, "stdout", patient(pipe))
+        monkeypatch.setattr(sys, "stdout", discard_after_reader(pipe))
         logs_of(shop_cluster, PortionedLog([DUMPED]), "--follow")
 
 
@@ -466,7 +466,7 @@ def test_plain_view_prints_each_change_once() -> None:
         view.on_status(look)
     assert pipe.getvalue().splitlines() == [
         "▶ backup/dump",
-        "✗ backup/dump: a b; tried again at 00:00:00",
+        "✗ backup/dump: a b; retry at 00:00:00",
         "▶ backup/dump (attempt 2)",
         "✓ backup/dump",
     ]

@@ -140,7 +140,9 @@ def test_what_cannot_be_a_namespace_is_refused(
     words = [flag, found] if flag == "-n" else [f"{flag}={found}"]
     assert main(["controller", *words]) == 64
     refusal = capsys.readouterr().err
-    assert "must be the name of a namespace: lower case letters, digits and '-'" in refusal
+    assert (
+        "must be the name of a namespace: at most 63 lower case letters, digits and '-'" in refusal
+    )
     assert f"found {found!r}" in refusal
     assert hint in refusal
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from kanister_py.cli.frame import Logs, Moment, frame_of
-from kanister_py.cli.live import picture_of
+from kanister_py.cli.frame import Logs, Snapshot, frame_of
+from kanister_py.cli.live import renderable_of
 from kanister_py.cli.output import Line
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
@@ -88,7 +88,7 @@ def picture(
     conditions: Sequence[Condition] = (),
 ) -> list[str]:
     status = Status(State.RUNNING, actions=actions, percent=percent, conditions=tuple(conditions))
-    seen = Moment("run-1", status, BEGAN, logs or {})
+    seen = Snapshot("run-1", status, BEGAN, logs or {})
     return drawn(frame_of(seen, width, height, at(now)), width)
 
 
@@ -96,7 +96,7 @@ def drawn(lines: Sequence[Line], width: int) -> list[str]:
     """Give lines as a terminal of so many columns shows them."""
     console = Console(file=io.StringIO(), width=max(width, 1), color_system=None)
     with console.capture() as capture:
-        console.print(picture_of(lines, width), end="")
+        console.print(renderable_of(lines, width), end="")
     return [each.rstrip() for each in capture.get().splitlines()][: len(lines)]
 
 
@@ -210,7 +210,7 @@ def test_of_more_phases_at_work_than_rows_the_latest_are_shown_and_the_rest_coun
         "    ⠴ phase0998  v0.0.0       4s",
         "    ⠴ phase0999  v0.0.0       4s",
         "      │ busy",
-        "  … 998 under way not shown",
+        "  … 998 running not shown",
     ]
 
 

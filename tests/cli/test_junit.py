@@ -10,7 +10,7 @@ from tests.conftest import CommandLine
 
 def test_what_xml_does_not_allow_is_shown_in_a_report() -> None:
     steers = "red \x1b[31m, bell \x07, half \ud800, end"
-    report = junit.junit_of("s", [junit.Tested(steers, steers, 0.1, (steers, "second\tline"))])
+    report = junit.junit_of("s", [junit.TestResult(steers, steers, 0.1, (steers, "second\tline"))])
     case = ET.fromstring(report.encode())[0]
     assert case.get("name") == "red \\x1b[31m, bell \\x07, half \\ud800, end"
     assert case[0].text is not None

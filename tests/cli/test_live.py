@@ -238,7 +238,7 @@ def test_a_terminal_that_became_narrower_loses_nothing_that_was_there(glass: Gla
 def fail_while_shown(view: LiveView, clock: FakeClock) -> None:
     with view:
         view.refresh("run-1", status_of(State.RUNNING, clock), ())
-        view.tell("Said late")
+        view.add_line("Said late")
         raise OSError("disk full")
 
 

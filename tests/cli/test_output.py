@@ -91,9 +91,7 @@ def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
 
 def test_a_cluster_without_our_definitions_is_told_how_it_gets_them() -> None:
     (ours,) = error_lines(NoMatch('no matches for kind "ActionSet" in version "cr.kanister.io/v1"'))
-    assert text_of(ours).endswith(
-        "; `kanister-py crds install` makes the definitions that are missing"
-    )
+    assert text_of(ours).endswith("; `kanister-py crds install` installs missing definitions")
     (theirs,) = error_lines(NoMatch('no matches for kind "Bucket" in version "acme.example/v1"'))
     assert "crds install" not in text_of(theirs)
 

@@ -103,14 +103,14 @@ class TestPlan:
         done = kanister("plan", "-", "tell", stdin=text)
         assert done.code == 0
         assert 'args.text: no "c" in .ConfigMaps; there is nothing in it' in done.out
-        _, _, flags = done.out.partition("not given, and not checked:\n")
+        _, _, flags = done.out.partition("missing inputs, not checked:\n")
         want = [
             "--profile NAMESPACE/NAME",
             "--option who=VALUE",
             "--secret s=NAMESPACE/NAME",
             "--config-map c=NAMESPACE/NAME",
             "--object Deployment/NAMESPACE/NAME",
-            "-f FILE: the manifests of objects that are not there",
+            "-f FILE: the manifests of missing objects",
         ]
         assert sorted(line.strip() for line in flags.splitlines()) == sorted(want)
         data = json.loads(kanister("plan", "-", "tell", "-o", "json", stdin=text).out)

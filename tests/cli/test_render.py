@@ -910,7 +910,7 @@ class TestWhatIsRefused:
                 ("--context-values", "k={"),
                 "--context-values: the value of k is not JSON: it breaks off at",
             ),
-            (("--context-values", "k=1 2"), "--context-values: after the value of k comes '2'"),
+            (("--context-values", "k=1 2"), "--context-values: found '2' after the value of k"),
         ],
     )
     def test_a_flag_that_cannot_be_read_is_named(

@@ -173,7 +173,7 @@ def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
 ) -> None:
     assert main(["run", *words, "--state", str(tmp_path), *again]) == 64
     err = capsys.readouterr().err
-    assert f"kanister-py run: {flags} cannot be said anew" in err
+    assert f"kanister-py run: {flags} cannot be changed" in err
     assert "without --resume and --retry-from a new run begins" in err
 
 
@@ -640,7 +640,7 @@ def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_pa
     (action,) = json.loads(resumed.stdout)["actions"]
     assert action["deferPhase"]["state"] == "complete", resumed.stderr
     assert "go/tidy | tidied" in resumed.stderr
-    assert "Its pods run as when it began, --pods=processes" in resumed.stderr
+    assert "Pods run as at the start of the run, with --pods=processes" in resumed.stderr
 
 
 def test_a_pod_of_a_run_that_is_over_does_not_run_again_when_the_run_is_resumed(
@@ -677,7 +677,7 @@ def test_a_run_that_was_refused_for_its_blueprint_is_not_offered_to_be_tried_aga
     words = ["run", str(blueprint), "go", "--pods=processes", "--state", str(tmp_path / "state")]
     assert main(words) == 1
     summary = capsys.readouterr().err
-    assert "cannot go well, and nothing was touched" in summary
+    assert "would fail, so nothing was started" in summary
     assert "--retry-from" not in summary
     blueprint.write_text(ONCE.replace("; sleep 60", ""))
     assert main(words) == 0
@@ -724,7 +724,7 @@ def test_an_action_without_its_workload_says_how_that_is_given(
     assert main(["run", str(path), "pod", *words]) == 1
     summary = capsys.readouterr().err
     assert ".StatefulSet is not there" in summary
-    assert ("  give it    --object StatefulSet/NAMESPACE/NAME\n" in summary) is is_lacking
+    assert ("  fix        --object StatefulSet/NAMESPACE/NAME\n" in summary) is is_lacking
 
 
 @pytest.mark.parametrize("how", [["--resume"], ["--retry-from", "dump"]])

@@ -109,7 +109,7 @@ def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
     assert (stores / "s3Compliant" / "backups" / "a" / "b").read_text() == "kept\n"
     assert json.loads(out)["locations"] == str(stores)
     first, *_, last = [each for each in err.splitlines() if str(stores) in each]
-    assert "stands in for every store" in first
+    assert "instead of all object stores" in first
     assert "stored in" in last
 
 
@@ -121,7 +121,7 @@ def test_a_folder_that_stood_in_when_a_run_began_stands_in_when_it_is_done_again
     assert main(command("backup", *words)) == 0, capsys.readouterr().err
     rmtree(stores)
     assert main(["run", "--state", state, "--retry-from", "push"]) == 0
-    assert f"the folder {stores} stands in for every store" in capsys.readouterr().err
+    assert f"kando uses the folder {stores} instead" in capsys.readouterr().err
     assert (stores / "s3Compliant" / "backups" / "a" / "b").read_text() == "kept\n"
 
 

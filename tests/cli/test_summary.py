@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kanister_py.cli.output import text_of
-from kanister_py.cli.summary import Ending
+from kanister_py.cli.summary import EndedRun
 from kanister_py.cli.summary import summary_of as lines_of_summary
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
@@ -24,7 +24,7 @@ from kanister_py.core.actionsets.status import (
 )
 
 
-def summary_of(ending: Ending) -> list[str]:
+def summary_of(ending: EndedRun) -> list[str]:
     return [text_of(line).rstrip() for line in lines_of_summary(ending)]
 
 
@@ -57,7 +57,7 @@ def test_a_complete_run_tells_what_it_left_by_name_and_never_by_value() -> None:
         artifacts={"copy": {"keyValue": {"path": "hidden"}}},
         completion_time=ENDED,
     )
-    ending = Ending("run-1", Status(State.COMPLETE, (done,)), 65.0, state="./state")
+    ending = EndedRun("run-1", Status(State.COMPLETE, (done,)), 65.0, state="./state")
     assert list(summary_of(ending)) == [
         "✓ Run run-1: complete after 1m05s",
         "  backup  Namespace shop",
@@ -65,7 +65,7 @@ def test_a_complete_run_tells_what_it_left_by_name_and_never_by_value() -> None:
         "    - check  v0.0.0           skipped",
         "  outputs    dump: path, size",
         "  artifacts  copy",
-        "  kept in    ./state, as run-1",
+        "  stored in  ./state, as run-1",
     ]
 
 
@@ -93,7 +93,7 @@ FAILED = Status(
 
 
 def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
-    ending = Ending("run-1", FAILED, 4.0, state="my state", more=["--pods=processes"])
+    ending = EndedRun("run-1", FAILED, 4.0, state="my state", resume_flags=["--pods=processes"])
     kept = "--state 'my state' --resume run-1"
     again = f"kanister-py run {kept} --pods=processes --retry-from load"
     assert list(summary_of(ending)) == [
@@ -103,20 +103,20 @@ def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
         "    ✗ load   v0.0.0     2.0s  attempt 2  It broke",
         "    · check  v0.0.0",
         "    ✓ tidy   v0.0.0     2.0s  deferred",
-        "  kept in    my state, as run-1",
+        "  stored in  my state, as run-1",
         "  not run    backup/check",
         "error: Phase load of action backup failed",
-        "  where      backup/load, attempt 2",
+        "  place      backup/load, attempt 2",
         "  reason     CommandFailed, exit code 3",
         "  last log   │ one",
         r"             │ \x1b[1mtwo",
-        f"  try again  {again}",
+        f"  retry      {again}",
     ]
 
 
 def test_a_failed_run_that_is_kept_nowhere_says_how_the_next_one_could_go_on() -> None:
-    assert list(summary_of(Ending("run-1", FAILED, 4.0)))[-1] == (
-        "  next       with --state DIR a run can go on: --resume, --retry-from PHASE"
+    assert list(summary_of(EndedRun("run-1", FAILED, 4.0)))[-1] == (
+        "  next       runs with --state DIR can be continued: --resume, --retry-from PHASE"
     )
 
 
@@ -126,18 +126,18 @@ def test_a_run_that_was_refused_lists_every_problem_and_offers_nothing_to_go_on_
         "backup/check objects.s (b.yaml:9): Secret shop/s is not there",
     )
     error = RunError("2 problems", "ObjectMissing", "backup", "load", problems=problems)
-    ending = Ending("run-1", FAILED._replace(error=error), 0.1, brings="-f FILE gives it")
+    ending = EndedRun(
+        "run-1", FAILED._replace(error=error), 0.1, missing_object_hint="-f FILE gives it"
+    )
     summary = list(summary_of(ending))
-    assert summary[
-        summary.index("error: Action backup cannot go well, and nothing was touched") :
-    ] == [
-        "error: Action backup cannot go well, and nothing was touched",
+    assert summary[summary.index("error: Action backup would fail, so nothing was started") :] == [
+        "error: Action backup would fail, so nothing was started",
         '  ✗ backup/load args.a (b.yaml:3): no "x" in .Options',
         '             Kanister: "x" not found',
         "  ✗ backup/check objects.s (b.yaml:9): Secret shop/s is not there",
-        "  where      backup/load",
+        "  place      backup/load",
         "  reason     ObjectMissing",
-        "  bring it   -f FILE gives it",
+        "  fix        -f FILE gives it",
     ]
 
 
@@ -145,10 +145,10 @@ def test_a_phase_that_lacked_several_things_has_each_on_a_line_of_its_own() -> N
     problems = ("`one`: found 'maybe'", "`other`: found 'maybe'")
     message = f"Phase load of action backup failed at attempt 2: {'; '.join(problems)}"
     error = BROKEN._replace(message=message, problems=problems)
-    summary = summary_of(Ending("run-1", FAILED._replace(error=error), 0.1))
+    summary = summary_of(EndedRun("run-1", FAILED._replace(error=error), 0.1))
     at = summary.index("error: Phase load of action backup failed")
     assert summary[at + 1 : at + 3] == [f"  ✗ {each}" for each in problems]
-    assert summary[at + 3] == "  where      backup/load, attempt 2"
+    assert summary[at + 3] == "  place      backup/load, attempt 2"
 
 
 def test_the_deferred_phase_that_failed_comes_after_the_cause() -> None:
@@ -156,12 +156,12 @@ def test_the_deferred_phase_that_failed_comes_after_the_cause() -> None:
     tidy = "Deferred phase tidy of action backup failed"
     message = f"{why}; in Kanister's words: it broke; after that: {tidy}"
     status = FAILED._replace(error=BROKEN._replace(message=message))
-    summary = summary_of(Ending("run-1", status, 0.1))
+    summary = summary_of(EndedRun("run-1", status, 0.1))
     at = summary.index(f"error: {why}")
     assert summary[at + 1 : at + 4] == [
         "  Kanister   it broke",
         f"  after that {tidy}",
-        "  where      backup/load, attempt 2",
+        "  place      backup/load, attempt 2",
     ]
 
 
@@ -174,9 +174,9 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
     error = RunError(why, "RenderFailed", "backup", "load", problems=(why,))
     status = Status(State.FAILED, (action(*phases),), error)
     gives = {".Secrets": "--secret {}=NAMESPACE/NAME"}
-    summary = summary_of(Ending("run-1", status, 0.1, gives=gives))
+    summary = summary_of(EndedRun("run-1", status, 0.1, input_flags=gives))
     assert sum(why in each for each in summary) == 1
-    assert summary[-1] == "  give it    --secret creds=NAMESPACE/NAME"
+    assert summary[-1] == "  fix        --secret creds=NAMESPACE/NAME"
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
     [
         pytest.param(
             '.Profile is not there, and has no "Location"; there are: Time',
-            "  give it    --profile NAMESPACE/NAME",
+            "  fix        --profile NAMESPACE/NAME",
             id="no Profile",
         ),
         pytest.param(
             'Line 1: Profile is not there, and has no "Location"',
-            "  give it    --profile NAMESPACE/NAME",
+            "  fix        --profile NAMESPACE/NAME",
             id="no Profile in Jinja2",
         ),
         pytest.param(
             "Line 1: 'creds' is undefined in Secrets; there is nothing in it",
-            "  give it    --secret creds=NAMESPACE/NAME",
+            "  fix        --secret creds=NAMESPACE/NAME",
             id="no Secret in Jinja2",
         ),
         pytest.param(
@@ -204,7 +204,7 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
         ),
         pytest.param(
             "error calling index: reflect: slice index out of range, in <index .Deployment.Pods 0>",
-            "  give it    --pods processes",
+            "  fix        --pods processes",
             id="no pods",
         ),
     ],
@@ -216,7 +216,7 @@ def test_what_is_misspelt_need_not_be_given_and_what_is_lacking_must(why: str, w
     status = Status(State.FAILED, (action(phase("load", State.FAILED)),), error)
     gives = {".Secrets": "--secret {}=NAMESPACE/NAME", ".Profile": "--profile NAMESPACE/NAME"}
     gives[".Pods"] = "--pods processes"
-    assert summary_of(Ending("run-1", status, 0.1, gives=gives))[-1] == want
+    assert summary_of(EndedRun("run-1", status, 0.1, input_flags=gives))[-1] == want
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_run_that_was_cancelled_says_what_was_left(
         RunError("It was cancelled", reason),
         conditions=(Condition(CANCEL_ASKED, True, reason),),
     )
-    ending = Ending("run-1", status, 1.0, state="s")
+    ending = EndedRun("run-1", status, 1.0, state="s")
     summary = list(summary_of(ending))
     assert ending.is_cancelled is is_cancelled
     assert summary[0] == first
@@ -258,32 +258,32 @@ STOPPED = Status(
 
 
 def test_a_run_that_was_stopped_at_once_says_what_it_cut_off_and_how_to_go_on() -> None:
-    ending = Ending("run-1", STOPPED, 1.0, is_stopped=True, state="s")
+    ending = EndedRun("run-1", STOPPED, 1.0, is_stopped=True, state="s")
     summary = list(summary_of(ending))
     assert summary[0] == "✗ Run run-1: stopped at once after 1.0s"
     assert summary[4:7] == [
-        "  kept in    s, as run-1",
-        "  cut off    backup/dump",
+        "  stored in  s, as run-1",
+        "  stopped    backup/dump",
         "  not run    backup/check",
     ]
-    assert summary[-1] == "  try again  kanister-py run --state s --resume run-1 --retry-from dump"
+    assert summary[-1] == "  retry      kanister-py run --state s --resume run-1 --retry-from dump"
 
 
 def test_an_end_that_could_not_be_written_down_says_so_and_can_be_taken_up() -> None:
-    summary = list(summary_of(Ending("run-1", STOPPED, 1.0, is_kept=False, state="s")))
-    assert "  kept in    s, as run-1, but for this end: it could not be written" in summary
-    assert summary[-1] == "  take it up kanister-py run --state s --resume run-1"
+    summary = list(summary_of(EndedRun("run-1", STOPPED, 1.0, is_kept=False, state="s")))
+    assert "  stored in  s, as run-1, except its end, which could not be written" in summary
+    assert summary[-1] == "  resume     kanister-py run --state s --resume run-1"
 
 
 def test_of_a_thousand_phases_the_summary_lists_a_hundred_and_counts_the_rest() -> None:
     phases = [phase(f"step{number}", State.COMPLETE) for number in range(1000)]
-    summary = list(summary_of(Ending("run-1", Status(State.COMPLETE, (action(*phases),)), 1.0)))
+    summary = list(summary_of(EndedRun("run-1", Status(State.COMPLETE, (action(*phases),)), 1.0)))
     assert len(summary) == 103
     assert summary[-1] == "    … 900 complete not shown"
 
 
 def test_of_a_thousand_actions_the_summary_names_those_whose_phases_it_lists() -> None:
     actions = tuple(action(phase("dump", State.COMPLETE)) for _ in range(1000))
-    summary = list(summary_of(Ending("run-1", Status(State.COMPLETE, actions), 1.0)))
+    summary = list(summary_of(EndedRun("run-1", Status(State.COMPLETE, actions), 1.0)))
     assert len(summary) == 202
     assert summary[-1] == "    … 900 complete not shown"

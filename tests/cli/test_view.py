@@ -103,13 +103,13 @@ def test_plain_lines_come_as_things_happen_and_each_warning_once() -> None:
         view.on_status(status(complete, skipped))
         view.on_status(status(PhaseStatus("load", State.FAILED, error=broke)))
         view.on_status(status(PhaseStatus("load", State.FAILED, attempt=1, error=broke)))
-        view.tell("Cancelling")
+        view.add_line("Cancelling")
         view.clear()
     assert pipe.getvalue().splitlines() == [
         "warning: KubeTask v0.0.0 is old",
         "▶ backup/dump",
         "  backup/dump | table 1 of 3",
-        "✗ backup/dump: It broke; tried again at 00:00:00",
+        "✗ backup/dump: It broke; retry at 00:00:00",
         "▶ backup/dump (attempt 2)",
         "✓ backup/dump",
         "✓ backup/check skipped",
@@ -136,7 +136,7 @@ def test_phases_with_the_same_name_are_told_of_once_each() -> None:
 def test_a_view_that_is_over_prints_nothing_more() -> None:
     pipe = Stream(is_terminal=False)
     with PlainView(pipe) as view:
-        view.tell("one")
+        view.add_line("one")
     view.on_log("backup", "dump", "two")
-    view.tell("three")
+    view.add_line("three")
     assert pipe.getvalue() == "one\n"

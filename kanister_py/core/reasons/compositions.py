@@ -94,6 +94,11 @@ COMPOSITE_RESOURCES: Final = ReasonGroup(
         ),
         Reason("RevisionNotFound", "There is no such revision.", "The message lists the existing."),
         Reason(
+            "CompositeResourceNotFound",
+            "There is no composite resource of this name.",
+            "Check the name and the namespace; the message lists the kinds.",
+        ),
+        Reason(
             "RevisionNotSwitched",
             "The revision cannot be activated or deactivated.",
             "The message has the cause.",
