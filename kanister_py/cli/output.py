@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, TextIO, TypeAlias
 from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
 from kanister_py.core.kube.printable import printable
 from kanister_py.core.notices import Notice, Severity
-from kanister_py.core.yaml.documents import dump_yaml
 
 # API groups whose kinds exist only after `crds install`.
 _OUR_GROUPS = (
@@ -109,6 +108,8 @@ def write_data(
     if form == "json":
         write_text(f"{json.dumps(data, indent=2, ensure_ascii=False)}\n")
     elif form == "yaml":
+        from kanister_py.core.yaml.documents import dump_yaml  # imports yaml
+
         write_text(dump_yaml(data))
     elif form == "name":
         if names is None:
@@ -129,6 +130,8 @@ def write_list(objects: Sequence[Any], form: str) -> None:
     if form == "json":
         write_data(list_of(objects), form)
         return
+    from kanister_py.core.yaml.documents import dump_yaml  # imports yaml
+
     write_text("---\n".join(dump_yaml(dict(obj)) for obj in objects))
 
 

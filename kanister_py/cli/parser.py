@@ -14,7 +14,6 @@ from kanister_py.core.errors import did_you_mean
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.kube.names import dns_label_problem
 from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
-from kanister_py.core.yaml.documents import nearest
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -193,6 +192,8 @@ def add_tracing_argument(group: Any) -> None:
 
 def suggestion(text: str, words: Sequence[str]) -> str:
     """Return `; did you mean …` with the words most like `text`, or an empty text."""
+    from kanister_py.core.yaml.documents import nearest  # imports yaml, which --help must not
+
     return did_you_mean(nearest(text, words))
 
 
