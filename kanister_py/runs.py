@@ -22,11 +22,11 @@ from kanister_py.executor.run.background import Run
 from kanister_py.executor.run.header import (
     Header,
     artifacts_of,
+    build_action,
     header_for_retry,
     header_of_action,
     header_of_actionset,
     new_name,
-    stated_action,
 )
 from kanister_py.executor.run.settings import RunSettings
 from kanister_py.ports.cluster import Cluster
@@ -61,7 +61,7 @@ def run_blueprint(
     """
     settings = settings or RunSettings()
     where = settings.namespace
-    located, spec = stated_action(blueprint, action, object, options, where, more)
+    located, spec = build_action(blueprint, action, object, options, where, more)
     return wiring.start_run(header_of_action(located, spec, settings.name, where), settings)
 
 
@@ -78,7 +78,7 @@ def plan_blueprint(
     """Say what `run_blueprint` would do, without doing it; `at` names other releases."""
     settings = settings or RunSettings()
     where = settings.namespace
-    located, spec = stated_action(blueprint, action, object, options, where, more)
+    located, spec = build_action(blueprint, action, object, options, where, more)
     clock = settings.clock or wiring.system_clock()
     registry = settings.registry or wiring.read_functions().registry
     effects = wiring.system_effects(clock)

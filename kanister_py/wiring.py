@@ -26,7 +26,7 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.versions.catalogue import Catalogue
 from kanister_py.core.versions.semver import Version
-from kanister_py.executor.loading import PluginBroken, load_function, loadable
+from kanister_py.executor.loading import PluginBroken, load_function, load_functions
 from kanister_py.functions.builtin import (
     BUILTIN_FUNCTIONS,
     DISTRIBUTION,
@@ -191,7 +191,7 @@ def registry_of(*functions: Any, distribution: str = "local") -> Registry[Functi
 
 def check_everything(functions: Functions) -> Functions:
     """Load all code that is served: what is wrong with ours stops here, a plugin's is left out."""
-    registry, broken = loadable(functions.registry)
+    registry, broken = load_functions(functions.registry)
     return Functions(registry, (*functions.broken, *broken))
 
 
@@ -305,7 +305,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
         from kanister_py.executor.function_source import FunctionSource
         from kanister_py.executor.phase_context import Surroundings
         from kanister_py.executor.run.background import Run
-        from kanister_py.executor.run.header import Header, replayed
+        from kanister_py.executor.run.header import Header, replay_outcomes
         from kanister_py.executor.run.run import ActionSetRun
         from kanister_py.executor.watching import SharedWatches
         from kanister_py.executor.workers import Workers
@@ -336,7 +336,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             checks_access=settings.checks_access,
             stores=object_stores(settings.locations),
         )
-        course, status = replayed(header, recorded.outcomes if recorded is not None else ())
+        course, status = replay_outcomes(header, recorded.outcomes if recorded is not None else ())
         work = ActionSetRun(
             course,
             FunctionSource(registry, load_function, settings.is_strict),
@@ -390,7 +390,7 @@ def cluster_of(
         return settings.cluster, None, None
     cluster = memory_cluster(clock, default_namespace=settings.namespace)
     if folder is not None and (kept := folder.read_cluster()) is not None:
-        from kanister_py.executor.run.left_behind import delete_pods_of_ended
+        from kanister_py.executor.run.orphaned_pods import delete_pods_of_ended
 
         cluster.restore(kept)
         delete_pods_of_ended(cluster, folder.runs(), folder.read_run)

@@ -316,7 +316,7 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
         server = webhook_server(args, functions, cluster, webhook_at)
         tls_servers.append(stack.enter_context(server))
     if sockets:
-        from kanister_py.executor.session_key import keep_session_key
+        from kanister_py.executor.session_key import ensure_session_key
 
         apps = apps_of(
             controller,
@@ -335,7 +335,7 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             is_local=is_loopback(sockets[0]),
             overview=followed(controller, cluster, clock, stack),
             # Replicas share the key for the pages of runs, which others do not have.
-            session_key=partial(keep_session_key, cluster, controller.settings.home)
+            session_key=partial(ensure_session_key, cluster, controller.settings.home)
             if controller.settings.runs_actionsets
             else None,
         )

@@ -156,13 +156,13 @@ def _end_now() -> None:
 
 
 def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
-    from kanister_py.grpc_api.processes import JoinedMetrics, PortHeld, ServingProcesses
+    from kanister_py.grpc_api.processes import JoinedMetrics, ReservedPort, ServingProcesses
 
     host = _host(args)
     program = ["--", *args.command] if args.command else []
     with StopSignals(signal.SIGCHLD) as signals, ExitStack() as stack:
         with named_in_errors(host, args.port):
-            held = stack.enter_context(PortHeld(host, args.port))
+            held = stack.enter_context(ReservedPort(host, args.port))
         processes = ServingProcesses(
             lambda link: [
                 "functions",

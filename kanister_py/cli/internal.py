@@ -132,7 +132,7 @@ def _response(result: Rendered, source: ManifestSource) -> Data:
             {"type": event.type, "reason": event.reason, "message": event.message}
             for event in result.events
         ],
-        "requiredResources": source.asked_resources,
-        "requiredSchemas": source.asked_schemas,
+        "requiredResources": source.requested_resources,
+        "requiredSchemas": source.requested_schemas,
     }
     return {"meta": {}, "composite": output}

@@ -12,7 +12,7 @@ from kanister_py.cli.output import LIST_FORMATS, Line, list_of, put, say, write_
 from kanister_py.cli.parser import Parser, add_output, add_verbs, switch
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.resources import GroupVersionResource
-from kanister_py.executor.find_namespace import NamespaceUnknown, check_namespace
+from kanister_py.executor.check_namespace import NamespaceUnknown, check_namespace
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject

@@ -39,14 +39,14 @@ def load_function(entry: FunctionEntry) -> type[Any]:
             str(entry.listing.replacement or ""),
         )
     loaded = _imported(entry) if isinstance(entry.target, str) else entry.target
-    why = _why_it_differs(entry, loaded)
+    why = _difference(entry, loaded)
     if why:
         raise _mismatch(entry, why)
     loaded_class: type[Any] = loaded
     return loaded_class
 
 
-def loadable(
+def load_functions(
     registry: Registry[FunctionEntry],
 ) -> tuple[Registry[FunctionEntry], list[PluginBroken]]:
     """Load the code of all versions, and return the functions for which this works.
@@ -91,7 +91,7 @@ def _mismatch(entry: FunctionEntry, why: str) -> KanisterError:
     return PluginBroken(entry.source.name, f"{title}: {why}")
 
 
-def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
+def _difference(entry: FunctionEntry, loaded: Any) -> str:
     if not isinstance(loaded, type):
         return f"{entry.target} is no class"
     name = getattr(loaded, "name", None)
@@ -107,10 +107,10 @@ def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
         return ""
     if not has_model:
         return f"the class {loaded.__qualname__} has no model `Args`"
-    return _why_unfit(loaded)
+    return _model_error(loaded)
 
 
-def _why_unfit(function: type[Any]) -> str:
+def _model_error(function: type[Any]) -> str:
     """Build the model `Args`, and return an error message if that fails."""
     build = getattr(function.Args, "model_rebuild", None)
     try:

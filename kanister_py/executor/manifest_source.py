@@ -26,16 +26,16 @@ class ManifestSource:
         self._schemas = list(schemas)
         own_secrets = [obj for obj in self._objects if is_secret(obj)]
         self._secrets = {_place(secret): secret for secret in (*own_secrets, *secrets)}
-        self.asked_resources: list[Data] = []
-        self.asked_schemas: list[Data] = []
+        self.requested_resources: list[Data] = []
+        self.requested_schemas: list[Data] = []
 
     def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
-        self.asked_resources.append(dict(selector))
+        self.requested_resources.append(dict(selector))
         selected = [obj for obj in self._objects if _is_selected(obj, selector)]
         return sorted(selected, key=lambda obj: "/".join(_place(obj)))
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:
-        self.asked_schemas.append({"apiVersion": api_version, "kind": kind})
+        self.requested_schemas.append({"apiVersion": api_version, "kind": kind})
         schemas = (schema_of_kind(document, api_version, kind) for document in self._schemas)
         return next((schema for schema in schemas if schema is not None), None)
 

@@ -74,7 +74,7 @@ class ObjectCache:
             if new is None and old is not None and _uid(old):
                 with self._lock:
                     self._gone[_uid(old)] = None
-                    _cut(self._gone, _MOST_GONE)
+                    _limit_size(self._gone, _MOST_GONE)
             self._forget_older(resource, key, new)
             self._on_change(resource, key, old, new)
             if new is not None:
@@ -227,11 +227,11 @@ class ObjectCache:
             own = (resource, key, _version(obj))
             # A write without changes returns a state that another reconcile may have written.
             self._own_versions[own] = in_own_pass and self._own_versions.get(own, True)
-            _cut(self._own_versions, _MOST_REMEMBERED)
+            _limit_size(self._own_versions, _MOST_REMEMBERED)
             if self._has_ended(resource, key, obj):
                 return
             self._written[resource, key] = obj
-            _cut(self._written, _MOST_REMEMBERED)
+            _limit_size(self._written, _MOST_REMEMBERED)
 
     def is_own_write(
         self, resource: GroupVersionResource, obj: KubeObject, *, in_own_pass: bool = False
@@ -284,7 +284,7 @@ def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:
         return False
 
 
-def _cut(remembered: dict[Any, Any], most: int) -> None:
+def _limit_size(remembered: dict[Any, Any], most: int) -> None:
     """Remove the oldest entries beyond a number."""
     while len(remembered) > most:
         del remembered[next(iter(remembered))]

@@ -319,7 +319,7 @@ class RunningPhase:
                         continue
                     if deadline is not None and clock.monotonic() >= deadline:
                         raise WaitTimedOut(what, timeout_seconds or 0.0)
-                    next_look, pause = _next_look(subscription, reads, every_seconds, pause)
+                    next_look, pause = _next_poll(subscription, reads, every_seconds, pause)
                     look_at = clock.monotonic() + next_look
                     wakeup.wait_until(look_at if deadline is None else min(look_at, deadline))
             finally:
@@ -344,7 +344,7 @@ class RunningPhase:
         return [{key: value for key, value in self._owner.items() if key != "namespace"}]
 
 
-def _next_look(
+def _next_poll(
     subscription: Subscription, reads: frozenset[Read], every_seconds: float | None, pause: float
 ) -> tuple[float, float]:
     """Return the delay before the next poll without a wake-up, and the delay after that one."""

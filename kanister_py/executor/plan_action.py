@@ -29,7 +29,7 @@ from kanister_py.executor.fetch_facts import OF_PODS, OwnerMissing, fetch_facts
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.preflight import (
     MISSING,
-    messages_of_missing_inputs,
+    missing_input_messages,
     run_preflight,
     unused_options,
 )
@@ -120,7 +120,7 @@ def plan_action(
         renderer,
         params,
         load_function,
-        _pods_to_come(fetched.facts),
+        _pending_pods(fetched.facts),
         unused=unused_options(spec, [*analysis.reads()]),
         preferred=spec.preferred_version,
     )
@@ -141,7 +141,7 @@ def plan_action(
         tuple(phases),
         tuple(dict.fromkeys(unread)),
         tuple(errors),
-        tuple(dict.fromkeys([*messages_of_missing_inputs(blueprint, spec), *seen.unchecked])),
+        tuple(dict.fromkeys([*missing_input_messages(blueprint, spec), *seen.unchecked])),
         tuple(_masked_unknown(seen.unknown, masker)),
     )
 
@@ -171,7 +171,7 @@ def _with_errors(phase: PlannedPhase, unread: list[str], *, is_real: bool) -> Pl
     return phase._replace(errors=tuple(errors))
 
 
-def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
+def _pending_pods(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
     """Map the facts about a workload's pods to a reason, if none of the pods runs yet."""
     workload = facts.workload
     is_empty = spec_of(facts.object or {}).get("replicas") == 0

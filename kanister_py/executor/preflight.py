@@ -142,7 +142,7 @@ class _Checks:
     ) -> None:
         """Plan a phase, and record its obstacles."""
         texts = TextPlanner(path, self._basis)
-        missing = self._enter(phase, path, texts)
+        missing = self._add_objects(phase, path, texts)
         planned = plan_phase(phase, path, choice, self._basis)
         obstacles = [*texts.obstacles, *planned.obstacles]
         obstacles += [texts.obstacle(inside, error) for inside, error in wrong_durations(phase)]
@@ -154,7 +154,7 @@ class _Checks:
             planned = planned._replace(unknown=(*texts.unknown, *planned.unknown))
         for inside, need, error in missing:
             obstacle = texts.obstacle(inside, error)
-            why = self._why_it_may_come(phase) if isinstance(error, NotFound) else ""
+            why = self._reason_to_expect(phase) if isinstance(error, NotFound) else ""
             if not why and planned.is_wanted:
                 obstacles.append(obstacle._replace(reason=MISSING))
             elif planned.is_wanted is not False:
@@ -189,7 +189,7 @@ class _Checks:
         if planned.is_wanted and profile and getattr(args, "needs_repository", False):
             self._basis.place_of(read_location(profile.location)).check_repository()
 
-    def _why_it_may_come(self, phase: Phase) -> str:
+    def _reason_to_expect(self, phase: Phase) -> str:
         """Return the reason why a missing object may exist in time; empty if it cannot."""
         if self._may_make:
             return "an earlier phase may create it"
@@ -197,7 +197,7 @@ class _Checks:
             return f"its phase is retried on {NotFound.reason}"
         return ""
 
-    def _enter(
+    def _add_objects(
         self, phase: Phase, path: Path, texts: TextPlanner
     ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
         """Add the objects of a phase to the template's parameters; return missing objects."""
@@ -285,18 +285,20 @@ class _Checks:
             if not defect.is_advice and read.is_certain:
                 where = renderer.origin.where(text.path, read.line)
                 is_go = renderer.engine is Engine.GO
-                full_message = f"{where}: {message}{_original(defect, read) if is_go else ''}"
+                full_message = (
+                    f"{where}: {message}{_kanister_message(defect, read) if is_go else ''}"
+                )
                 yield Obstacle(text.phase, text.path, full_message, RenderFailed.reason)
 
 
-def _original(defect: Defect, read: Read) -> str:
+def _kanister_message(defect: Defect, read: Read) -> str:
     """Return Kanister's original message, which users may search for."""
     if defect not in (Defect.PHASE_UNKNOWN, Defect.PHASE_LATER) or read.names[:1] != ("Phases",):
         return ""
     return f'{ORIGINAL}Failed to render template: "{read.names[1]}" not found'
 
 
-def forbidden(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
+def missing_rights(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
     """Check the rights that phases need, and yield an obstacle for each missing one.
 
     Accesses to objects whose names are not known yet are not checked.
@@ -315,7 +317,7 @@ def forbidden(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obs
                 yield Obstacle(phase.at, path, message, "Forbidden")
 
 
-def without_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
+def phases_that_need_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
     """Yield an obstacle for each phase that needs a pod, if the cluster does not run pods."""
     if cluster.runs_pods:
         return
@@ -329,7 +331,7 @@ def without_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[
             yield Obstacle(phase.at, path, message, "PodsNotRun")
 
 
-def wrong_override(seen: Preflight, spec: ActionSpec) -> Iterator[Obstacle]:
+def invalid_override(seen: Preflight, spec: ActionSpec) -> Iterator[Obstacle]:
     """Yield obstacles for an invalid `podOverride` of the ActionSet, if a phase creates pods."""
     models = [getattr(phase.code, "Args", None) for phase in seen.phases if phase.is_wanted]
     if not any("pod_override" in getattr(model, "model_fields", ()) for model in models):
@@ -357,7 +359,7 @@ def unread_artifacts(
             candidate for candidate in choice.candidates if _reads_version(candidate, written)
         ]
         if readers:
-            ways = "; ".join(map(_way_to, readers))
+            ways = "; ".join(map(_remedy, readers))
             yield UsageError(
                 f"Artifact {name} was written by version {written}, "
                 f"which {chosen.function} {chosen.version} does not read; {ways}",
@@ -369,7 +371,7 @@ def _reads_version(entry: FunctionEntry, written: str) -> bool:
     return any(str(version_range.version) == written for version_range in entry.listing.reads)
 
 
-def _way_to(reader: FunctionEntry) -> str:
+def _remedy(reader: FunctionEntry) -> str:
     if reader.support_at() is Support.REMOVED and reader.listing.removed_in is not None:
         until = reader.listing.removed_in.bare
         return f"{reader.version}, which does, was removed in release {until}: use an earlier one"
@@ -388,7 +390,7 @@ def _options_in(reads: Iterable[Read]) -> set[str]:
     return {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
 
 
-def messages_of_missing_inputs(blueprint: Blueprint, spec: ActionSpec) -> Iterator[str]:
+def missing_input_messages(blueprint: Blueprint, spec: ActionSpec) -> Iterator[str]:
     """Yield messages about declared inputs that the ActionSet does not set."""
     inputs: Mapping[str, Container[str]] = {
         "secrets": spec.secrets,
@@ -399,7 +401,7 @@ def messages_of_missing_inputs(blueprint: Blueprint, spec: ActionSpec) -> Iterat
         yield missing.message
 
 
-def warnings_before(
+def preflight_warnings(
     blueprint: Blueprint, spec: ActionSpec, seen: Preflight
 ) -> Iterator[tuple[str, str]]:
     """Yield warnings before an action runs, each with its reason.
@@ -413,7 +415,7 @@ def warnings_before(
             "OptionUnused",
             f"The option {name} is given, and {spec.name} reads it nowhere{suggestion}",
         )
-    for message in messages_of_missing_inputs(blueprint, spec):
+    for message in missing_input_messages(blueprint, spec):
         yield "InputMissing", message
     twice = (
         notice for phase in seen.phases for notice in phase.notices if notice.reason == NAME_TWICE

@@ -88,13 +88,13 @@ def _class_at(target: str) -> type[CompositionFunction]:
 
 def _decoded(state: Data) -> Data:
     """Return a state without the resources that are sent as they were received."""
-    from kanister_py.executor.wire_messages import UnreadResource
+    from kanister_py.executor.wire_messages import EncodedResource
 
     resources = state.get("resources")
     if not isinstance(resources, dict):
         return state
     decoded = {
-        k: resource for k, resource in resources.items() if type(resource) is not UnreadResource
+        k: resource for k, resource in resources.items() if type(resource) is not EncodedResource
     }
     return {**state, "resources": decoded}
 

@@ -144,10 +144,10 @@ class ResponseCache:
                     self.metrics.count_cache(function, what, amount)
         self.metrics.count_cache(function, "write_seconds", self._clock.monotonic() - began)
 
-    def asked_last(self, key: CacheKey) -> Data | None:
+    def last_requirements(self, key: CacheKey) -> Data | None:
         return self._asked.get(key)
 
-    def remember_asked(self, key: CacheKey, asked: Data | None) -> None:
+    def store_requirements(self, key: CacheKey, asked: Data | None) -> None:
         if asked is None:
             self._asked.discard(key)
         else:
@@ -197,7 +197,7 @@ class CachedStep(NamedTuple):
         if self.step.ttl_seconds == 0:
             return self.settle(call).response
         base = CacheKey.of(call.revision, call.request.tag)
-        request = self._with_last_asked(base, call.request)
+        request = self._with_last_requirements(base, call.request)
         key = base._replace(tag=request.tag)
         function = call.revision.function
         is_public = not request.credentials
@@ -212,8 +212,8 @@ class CachedStep(NamedTuple):
         self.cache.metrics.count_cache(function, "misses")
         return self.cache.once(key, read, lambda: self._call(call._replace(request=request), base))
 
-    def _with_last_asked(self, base: CacheKey, request: FunctionRequest) -> FunctionRequest:
-        requirements = self.cache.asked_last(base)
+    def _with_last_requirements(self, base: CacheKey, request: FunctionRequest) -> FunctionRequest:
+        requirements = self.cache.last_requirements(base)
         if requirements is None:
             return request
         try:
@@ -226,7 +226,7 @@ class CachedStep(NamedTuple):
 
     def _call(self, call: FunctionCall, base: CacheKey) -> FunctionResponse:
         settled = self.settle(call)
-        self.cache.remember_asked(base, requirements_of(settled.response))
+        self.cache.store_requirements(base, requirements_of(settled.response))
         seconds = cache_seconds(settled.response, self.step.ttl_seconds)
         if seconds > 0:
             self._keep(call, base, settled, seconds)

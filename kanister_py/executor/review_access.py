@@ -42,7 +42,7 @@ class AccessReviewer:
         Requests that change something are never answered from the cache.
         """
         if not any(target.get("verb") in _READS for target in attributes.values()):
-            return self._ask(token, attributes)
+            return self._fetch_access(token, attributes)
         # The cache holds no tokens, so that a reader of our memory could not use them.
         key = (hashlib.sha256(token.encode()).hexdigest(), repr(attributes))
         now = self._clock.monotonic()
@@ -50,7 +50,7 @@ class AccessReviewer:
             verdict = self._verdicts.get(key)
             if verdict is not None and now < verdict[0]:
                 return verdict[1]
-        access = self._ask(token, attributes)
+        access = self._fetch_access(token, attributes)
         with self._lock:
             self._verdicts[key] = (now + _SECONDS, access)
             self._verdicts.move_to_end(key)
@@ -58,7 +58,7 @@ class AccessReviewer:
                 self._verdicts.popitem(last=False)
         return access
 
-    def _ask(self, token: str, attributes: Mapping[str, Any]) -> Access:
+    def _fetch_access(self, token: str, attributes: Mapping[str, Any]) -> Access:
         reviewed = self._answer("authentication", "TokenReview", {"token": token})
         if not reviewed.get("authenticated"):
             return Access.UNKNOWN

@@ -117,18 +117,18 @@ def read_inventory(
     listed: list[ListedRevision] = []
     for owner in sorted({fact.composition for fact in facts}):
         users = users_of_composition(owner, facts, holders)
-        listed += _known(COMPOSITION, owner, revised, users, COMPOSITION_NAME_LABEL)
-    revisions = {revision.name: revision for revision in _judged(called, entries)}
+        listed += _listed(COMPOSITION, owner, revised, users, COMPOSITION_NAME_LABEL)
+    revisions = {revision.name: revision for revision in _with_support(called, entries)}
     for owner in sorted({revision.function for revision in revisions.values()}):
         of_this = [revision for revision in revisions.values() if revision.function == owner]
         users = users_of_function(owner, of_this, pipelines)
         objects = [obj for obj in called if revisions[obj["metadata"]["name"]].function == owner]
-        listed += _known(FUNCTION, owner, objects, users, "", revisions)
+        listed += _listed(FUNCTION, owner, objects, users, "", revisions)
     functions = {function["metadata"]["name"]: function for function in _all(cluster, FUNCTIONS)}
     return Inventory(tuple(listed), functions)
 
 
-def _judged(
+def _with_support(
     called: Sequence[KubeObject], entries: Registry[FunctionEntry]
 ) -> Iterator[FunctionRevision]:
     """Yield revisions of functions with their versions and the support of these versions."""
@@ -146,7 +146,7 @@ def _judged(
         yield from with_lifecycles(revisions)
 
 
-def _known(
+def _listed(
     kind: str,
     owner: str,
     objects: Sequence[KubeObject],

@@ -168,7 +168,7 @@ def _compose(
     composition = composition._replace(steps=tuple(steps))
     notices = tuple(map(notice_of_number, _inexact_inputs(composition, observed)))
     if notices:
-        composition, observed = _as_functions_get_it(composition, observed)
+        composition, observed = _with_doubles(composition, observed)
     state = first_state(observed, context)._replace(notices=notices)
     digests = Digests(is_exact=engine.cache is not None)
     for step in composition.steps[1:]:
@@ -200,9 +200,7 @@ def _with_input(step: Step, observed: Observed, engine: Engine) -> Step:
     return step._replace(input=input_in(ref, namespace, config_map))
 
 
-def _as_functions_get_it(
-    composition: Composition, observed: Observed
-) -> tuple[Composition, Observed]:
+def _with_doubles(composition: Composition, observed: Observed) -> tuple[Composition, Observed]:
     steps = tuple(step._replace(input=as_doubles(step.input)) for step in composition.steps)
     resources = {name: as_doubles(resource) for name, resource in observed.resources.items()}
     return composition._replace(steps=steps), observed._replace(
@@ -271,7 +269,7 @@ def _call_of(
     digests: Digests,
     remembered: Data | None,
 ) -> FunctionCall:
-    beforehand = _beforehand(step, source, remembered)
+    beforehand = _fetch_in_advance(step, source, remembered)
     request = request_of(
         step,
         state,
@@ -283,7 +281,7 @@ def _call_of(
     return FunctionCall(step.name, revision, request, step.timeout_seconds)
 
 
-def _beforehand(step: Step, source: RequirementSource, remembered: Data | None) -> Fetched:
+def _fetch_in_advance(step: Step, source: RequirementSource, remembered: Data | None) -> Fetched:
     """Fetch the requirements that the composition declares and the ones remembered for a step.
 
     Only fetching the former must succeed: the function repeats its own requirements.

@@ -121,10 +121,10 @@ def bounded(inner: Run, clock: Clock) -> Run:
 
 
 # A call that timed out is not repeated by default because it would time out again.
-_MAY_GO_WELL: Final = frozenset({FunctionUnavailable.reason, FunctionOverloaded.reason})
+_RETRIED_REASONS: Final = frozenset({FunctionUnavailable.reason, FunctionOverloaded.reason})
 _MOST: Final = 0.9
 
-STEP_RETRY: Final = RetryRule(3, 0.1, 2.0, 5.0, _MAY_GO_WELL)
+STEP_RETRY: Final = RetryRule(3, 0.1, 2.0, 5.0, _RETRIED_REASONS)
 """Retry rule of a step without `retry`."""
 
 
@@ -145,8 +145,8 @@ def retried(inner: Run, clock: Clock, rule: RetryRule = STEP_RETRY) -> Run:
 
         def rest(_: KanisterError, seconds: float) -> bool:
             # Waiting for a connection ends slightly before the timeout.
-            has_waited_out = 0 < _MOST * call.timeout_seconds <= clock.monotonic() - began
-            if has_waited_out and rule.on == _MAY_GO_WELL:
+            has_timed_out = 0 < _MOST * call.timeout_seconds <= clock.monotonic() - began
+            if has_timed_out and rule.on == _RETRIED_REASONS:
                 return False
             clock.sleep(seconds)
             return True

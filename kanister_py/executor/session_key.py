@@ -16,7 +16,7 @@ SESSION_SECRET: Final = "kanister-py-session"  # noqa: S105 - the name of a Secr
 _KEY: Final = "key"
 
 
-def keep_session_key(cluster: Cluster, namespace: str, new_key: Callable[[], bytes]) -> bytes:
+def ensure_session_key(cluster: Cluster, namespace: str, new_key: Callable[[], bytes]) -> bytes:
     """Return the key in the Secret of a namespace; the Secret is created if it does not exist.
 
     If it can be neither read nor created, the returned key is valid in this process only.

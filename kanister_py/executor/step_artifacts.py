@@ -17,7 +17,7 @@ _MOST_KEPT: Final = 64
 _SPARED_SECONDS: Final = 10.0
 
 
-class _Kept:
+class _CachedInput:
     """One input, or the error of the last attempt to read it."""
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class StepArtifacts:
         self._clock = clock
         self._logins = logins
         self._lock = Lock()
-        self._kept: OrderedDict[ArtifactRef, _Kept] = OrderedDict()
+        self._kept: OrderedDict[ArtifactRef, _CachedInput] = OrderedDict()
 
     def read(self, ref: ArtifactRef) -> Data:
         with self._lock:
-            kept = self._kept.setdefault(ref, _Kept())
+            kept = self._kept.setdefault(ref, _CachedInput())
             self._kept.move_to_end(ref)
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)

@@ -39,13 +39,13 @@ _RESPONSE_PARTS = "kanister_py.parts.RunFunctionResponse"
 _STATE_PARTS = "kanister_py.parts.State"
 
 # Matches numbers that JSON does not have: the field of a Value, with an exponent of all ones.
-_ODD_NUMBER = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
+_INVALID_NUMBER = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
 # Decoded objects take about eight times the memory of their bytes.
 _BYTES_PER_BYTE = 8
 _INPUTS = WeightedCache[bytes, Data](32 << 20)
 
 
-class UnreadResource(Mapping[str, Any]):
+class EncodedResource(Mapping[str, Any]):
     """A Resource whose object is decoded on access, and otherwise sent as it was received."""
 
     __slots__ = ("_fields", "_read", "message")
@@ -99,8 +99,8 @@ def write_request(request: FunctionRequest) -> bytes:
 def read_request(data: bytes) -> FunctionRequest:
     """Decode a request. Raises `NotDecodable`, immediately or when a part of it is read."""
     message = parse_message(_REQUEST_PARTS, data)
-    observed = _part(message.observed, _decode_state, _skim_state)
-    desired = _part(message.desired, _decode_state, _skim_state)
+    observed = _part(message.observed, _decode_state, _decode_state_lazily)
+    desired = _part(message.desired, _decode_state, _decode_state_lazily)
     context = _part(message.context, decode_struct)
     step_input = _input(message.input) if message.HasField("input") else None
     _clear(message, "observed", "desired", "context", "input")
@@ -190,7 +190,7 @@ def _checked(part: Part, name: str, sent: Part | None) -> Part:
     # Parsing takes a tenth of the time of decoding.
     parse_message(name, part.wire)
     # The last byte of such a number is rare and fast to find.
-    if (b"\x7f" in part.wire or b"\xff" in part.wire) and _ODD_NUMBER.search(part.wire):
+    if (b"\x7f" in part.wire or b"\xff" in part.wire) and _INVALID_NUMBER.search(part.wire):
         _ = part.data
     return part
 
@@ -203,9 +203,9 @@ def _clear(message: Any, *names: str) -> None:
 def _part(
     pieces: list[bytes],
     decode: Callable[[bytes], Data],
-    skim: Callable[[bytes], Data] | None = None,
+    decode_lazily: Callable[[bytes], Data] | None = None,
 ) -> Part:
-    return Part(wire=b"".join(pieces), read=decode, read_lazily=skim)
+    return Part(wire=b"".join(pieces), read=decode, read_lazily=decode_lazily)
 
 
 def _written(part: Part, encode: Callable[[Mapping[str, Any]], bytes], name: str) -> bytes:
@@ -225,7 +225,7 @@ def _encode_state(data: Mapping[str, Any]) -> bytes:
     unread = message_class(_STATE_PARTS)()
     read = {}
     for name, resource in resources.items():
-        if type(resource) is UnreadResource:
+        if type(resource) is EncodedResource:
             unread.resources[name].CopyFrom(resource.message)
         else:
             read[name] = resource
@@ -236,13 +236,13 @@ def _decode_state(data: bytes) -> Data:
     return decode_message(STATE, data)
 
 
-def _skim_state(data: bytes) -> Data:
+def _decode_state_lazily(data: bytes) -> Data:
     state = parse_message(_STATE_PARTS, data)
     decoded: Data = {}
     if state.HasField("composite"):
-        decoded["composite"] = dict(UnreadResource(state.composite))
+        decoded["composite"] = dict(EncodedResource(state.composite))
     if state.resources:
         decoded["resources"] = {
-            name: UnreadResource(state.resources[name]) for name in sorted(state.resources)
+            name: EncodedResource(state.resources[name]) for name in sorted(state.resources)
         }
     return decoded

@@ -32,7 +32,7 @@ class Ticket:
         self.workers.held += 1
         self.workers.slots.free -= 1
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.has_slot = False
         self.workers.held -= 1
         self.workers.slots.free += 1
@@ -141,10 +141,10 @@ class Workers:
         with self.slots.lock:
             if not ticket.has_slot:
                 return None
-            ticket.let_go()
-            return self._seat_next()
+            ticket.release()
+            return self._assign_next()
 
-    def _seat_next(self) -> Ticket | None:
+    def _assign_next(self) -> Ticket | None:
         """Assign a free slot to the next job whose queue has room; return it if it is a new job."""
         for at, (woken, turn) in enumerate(self.slots.waking):
             if not woken.is_given_up and woken.has_room:

@@ -35,7 +35,7 @@ _LIVES_SECONDS: Final = 30.0
 _LOG = logging.getLogger(__name__)
 
 
-class PortHeld:
+class ReservedPort:
     """A port on which several of our processes will listen, and no others."""
 
     def __init__(self, host: str, port: int) -> None:

@@ -61,7 +61,7 @@ def check_message(name: str, data: Any) -> dict[str, Any]:
     same objects as in `data`, and their content is not checked.
     """
     checked = {}
-    for field, value in _given_fields(name, data):
+    for field, value in _fields_with_values(name, data):
         try:
             checked[field.json_name] = _checked(field, value)
         except NotEncodable as error:
@@ -69,7 +69,7 @@ def check_message(name: str, data: Any) -> dict[str, Any]:
     return checked
 
 
-def _given_fields(name: str, data: Any) -> Iterator[tuple[Field, Any]]:
+def _fields_with_values(name: str, data: Any) -> Iterator[tuple[Field, Any]]:
     """Yield the fields that have a value; null means unset, as in protobuf's JSON."""
     fields = fields_of(name)
     for key, value in _mapping(data, "an object").items():
@@ -101,7 +101,7 @@ def _checked_single(field: Field, value: Any) -> Any:
 
 
 def _fill(message: Any, name: str, data: Any) -> None:
-    for field, value in _given_fields(name, data):
+    for field, value in _fields_with_values(name, data):
         try:
             _set_field(message, field, value)
         except NotEncodable as error:

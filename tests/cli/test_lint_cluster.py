@@ -14,7 +14,7 @@ from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.errors import Forbidden
 from kanister_py.core.kube.resources import NAMESPACES, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.find_namespace import NamespaceUnknown
+from kanister_py.executor.check_namespace import NamespaceUnknown
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.executor.loading import load_function
 from kanister_py.ports.cluster import KubeObject

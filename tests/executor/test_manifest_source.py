@@ -32,7 +32,7 @@ def test_a_schema_is_returned_with_the_schemas_it_references() -> None:
         "description": "d",
     }
     assert source.fetch_schema("example.org/v2", "Bucket") is None
-    assert source.asked_schemas == [
+    assert source.requested_schemas == [
         {"apiVersion": "example.org/v1", "kind": "Bucket"},
         {"apiVersion": "example.org/v2", "kind": "Bucket"},
     ]

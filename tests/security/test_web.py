@@ -16,7 +16,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.kube.resources import SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.review_access import Access
-from kanister_py.executor.session_key import SESSION_SECRET, keep_session_key
+from kanister_py.executor.session_key import SESSION_SECRET, ensure_session_key
 from kanister_py.http_api.guard import Guard, RejectedTokens
 from kanister_py.http_api.live.session import COOKIE, Seal
 
@@ -65,7 +65,7 @@ def test_a_cookie_holds_no_token_that_anybody_else_could_use() -> None:
 def test_replicas_read_each_others_cookies() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "home"}})
-    keys = [keep_session_key(cluster, "home", Seal.new_key) for _ in range(2)]
+    keys = [ensure_session_key(cluster, "home", Seal.new_key) for _ in range(2)]
     assert Seal(keys[1]).open(Seal(keys[0]).close("good")) == "good"
     assert cluster.get(SECRETS, SESSION_SECRET, namespace="home")["type"] == "Opaque"
 

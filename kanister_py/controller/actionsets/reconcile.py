@@ -151,7 +151,7 @@ class ActionSetReconciler:
         run = active.run
         is_done = run.is_done
         if not is_done and active.has_news(kept):
-            with run.at_rest(_PATIENCE_SECONDS) as is_ours:
+            with run.locked(_PATIENCE_SECONDS) as is_ours:
                 if not is_ours:
                     # It writes, or cannot: nobody else should have to wait for that.
                     self._queue.add_after(key, _LOOK_AGAIN_SECONDS)
@@ -160,7 +160,7 @@ class ActionSetReconciler:
             is_done = run.is_done
         if is_done:
             # Its end can be seen in the cluster before all of it has been reported here.
-            with run.at_rest(_PATIENCE_SECONDS) as is_ours:
+            with run.locked(_PATIENCE_SECONDS) as is_ours:
                 pass
             if is_ours:
                 self._retire(key, active)
@@ -397,7 +397,7 @@ class ActionSetReconciler:
             runs = [active.run for active in self._active.values()]
         have_acted = True
         for run in runs:
-            with run.at_rest(_PATIENCE_SECONDS) as is_ours:
+            with run.locked(_PATIENCE_SECONDS) as is_ours:
                 if is_ours:
                     act(run)
                 have_acted = have_acted and is_ours

@@ -21,7 +21,7 @@ from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_handled
 from kanister_py.executor.refused_reads import RefusedReads
-from kanister_py.executor.run.left_behind import delete_pods_of_attempts, run_keys
+from kanister_py.executor.run.orphaned_pods import delete_pods_of_attempts, run_keys
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import find
 

@@ -7,5 +7,5 @@
 - `prepared_action.PreparedAction`: versions, code, templates and secrets of one action
 - `background.Run`: the thread that executes a run for a command or a script
 
-`header` describes the start of a run, `left_behind` finds pods that attempts left behind.
+`header` describes the start of a run, `orphaned_pods` finds pods that attempts left behind.
 """

@@ -72,7 +72,7 @@ class ActionWorker:
         self._on_turn = on_turn
         """Called, with the lock held, when other actions may take a step."""
         self._attempt: Attempt | None = None
-        self._rest: tuple[Place, float] | None = None
+        self._next_attempt: tuple[Place, float] | None = None
         """The phase that waits for its next attempt, and the monotonic time of that attempt."""
         self._has_thread = False
         self._is_queued = False
@@ -98,7 +98,7 @@ class ActionWorker:
                 return
 
     def _next_step(self, status: Status) -> Step | None:
-        state, attempt, retry = self._state, self._attempt, self._rest
+        state, attempt, retry = self._state, self._attempt, self._next_attempt
         passed = self._surroundings.clock.monotonic()
         steps = next_steps(
             state.course.rules,
@@ -122,7 +122,7 @@ class ActionWorker:
                 assert self._attempt is not None
                 self._attempt.stop(self._state.why_cancelled)
             case WaitForRetry(place, until):
-                self._rest_until(place, until)
+                self._wait_until(place, until)
             case Launch() | RenderArtifacts() | StartPhase() | ContinuePhase():
                 self.start_thread()
             case Begin():
@@ -137,11 +137,11 @@ class ActionWorker:
         error = PhaseError(message or f"{what} before the phase started", reason)
         return self._state.record(PhaseFailed(self._state.now(), place, error))
 
-    def _rest_until(self, place: Place, until: datetime) -> None:
+    def _wait_until(self, place: Place, until: datetime) -> None:
         """Wait for the next attempt, measured by the monotonic clock."""
-        if self._rest is None or self._rest[0] != place:
+        if self._next_attempt is None or self._next_attempt[0] != place:
             seconds = (until - self._state.now()).total_seconds()
-            self._rest = place, self._state.timers.set(seconds, self.advance)
+            self._next_attempt = place, self._state.timers.set(seconds, self.advance)
 
     # Thread
 
@@ -174,7 +174,7 @@ class ActionWorker:
             if isinstance(step, StartPhase | ContinuePhase):
                 attempt = self._start(step)
         if attempt is not None:
-            return self._finish(attempt, self._carry_out(attempt))
+            return self._finish(attempt, self._call_function(attempt))
         if isinstance(step, Begin | Launch):
             self._launch()
         elif isinstance(step, RenderArtifacts):
@@ -238,16 +238,18 @@ class ActionWorker:
         ):
             return self._index, work
         refused = {self._index: work} if isinstance(work, ActionRefused) else {}
-        refusal = self._actions.why_refused(refused, status, state.now(), lambda: not state.is_over)
+        refusal = self._actions.find_refusal(
+            refused, status, state.now(), lambda: not state.is_over
+        )
         return refusal or (self._index, work)
 
     def _find_work(self) -> ActionWork:
         state = self._state
         return self._action.find_work(
-            state.status.actions[self._index], state.now, self._rest_before_retry
+            state.status.actions[self._index], state.now, self._wait_before_retry
         )
 
-    def _rest_before_retry(self, _: KanisterError, seconds: float) -> bool:
+    def _wait_before_retry(self, _: KanisterError, seconds: float) -> bool:
         """Wait without occupying a slot; return whether the action is still wanted."""
         state, clock = self._state, self._surroundings.clock
         until = clock.monotonic() + seconds
@@ -284,9 +286,9 @@ class ActionWorker:
             # After a power loss, an attempt that cannot be repeated must not start again.
             must_last = self._action.is_untouchable(place.phase)
             state.record(PhaseStarted(now, place, step.attempt), must_last=must_last)
-            self._rest = None
+            self._next_attempt = None
         started = state.status.phase_at(place).start_time or now
-        attempt = Attempt(step, state, self._surroundings, self._go_on_without)
+        attempt = Attempt(step, state, self._surroundings, self._continue_without)
         self._attempt = attempt
         attempt.begin(spent_seconds=(now - started).total_seconds(), since=began)
         if attempt.is_resumed and state.is_cancelled and place.phase != DEFER:
@@ -294,7 +296,7 @@ class ActionWorker:
             attempt.stop(state.why_cancelled)
         return attempt
 
-    def _carry_out(self, attempt: Attempt) -> Result:
+    def _call_function(self, attempt: Attempt) -> Result:
         """Call the function, and return the result of the attempt. The lock is not held."""
         result: Result
         if attempt.is_resumed and attempt.stopped_by is not None:
@@ -359,7 +361,7 @@ class ActionWorker:
         """Return whether the thread starts the next phase immediately after this status."""
         return status.state not in FINAL and isinstance(self._next_step(status), StartPhase)
 
-    def _go_on_without(self, why: KanisterError) -> None:
+    def _continue_without(self, why: KanisterError) -> None:
         """Record the end of an attempt whose function does not stop."""
         attempt, self._attempt = self._attempt, None
         assert attempt is not None

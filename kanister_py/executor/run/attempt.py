@@ -11,7 +11,7 @@ from kanister_py.core.actionsets.status import Moved
 from kanister_py.core.actionsets.steps import ContinuePhase, StartPhase
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
-from kanister_py.executor.run.left_behind import delete_pods_of_attempts
+from kanister_py.executor.run.orphaned_pods import delete_pods_of_attempts
 from kanister_py.executor.run.prepared_action import ActionWork, SecretBook
 from kanister_py.executor.run.state import RunState
 from kanister_py.executor.run_phase import Failed, Result, run_phase

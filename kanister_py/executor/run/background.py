@@ -87,14 +87,14 @@ class Run:
         self._error: BaseException | None = None
         self.is_kept = True
         """Whether the end of the run could be recorded."""
-        self._thread = Thread(target=self._carry_out, name=f"run {self.name}", daemon=True)
+        self._thread = Thread(target=self._execute, name=f"run {self.name}", daemon=True)
 
     def start(self) -> Run:
         """Start the run in the background."""
         self._thread.start()
         return self
 
-    def _carry_out(self) -> None:
+    def _execute(self) -> None:
         try:
             if self._before is not None:
                 notices = self._before(lambda: self._work.is_wanted)

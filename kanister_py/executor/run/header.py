@@ -71,16 +71,16 @@ def located_blueprint(
     return only_blueprint(parse_documents(path.read_bytes(), str(path)), str(path))
 
 
-# Other fields of an action are parameters of `stated_action`.
-_MORE: Final = [
+# Other fields of an action are parameters of `build_action`.
+_OTHER_FIELDS: Final = [
     field
     for field in ActionSpec.model_fields
     if field not in ("name", "blueprint", "object", "options")
 ]
-_FIELDS: Final = frozenset(map(to_camel, _MORE))
+_FIELDS: Final = frozenset(map(to_camel, _OTHER_FIELDS))
 
 
-def stated_action(
+def build_action(
     blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
     action: str,
     target: str | Mapping[str, Any] | None,
@@ -91,7 +91,7 @@ def stated_action(
     """Build an action of an ActionSet; without a target it is for its namespace."""
     for key in more:
         if to_camel(key) not in _FIELDS:
-            suggestion = did_you_mean(nearest(key, [*_MORE, "options"]))
+            suggestion = did_you_mean(nearest(key, [*_OTHER_FIELDS, "options"]))
             raise UsageError(f"An action of an ActionSet has no field {key}{suggestion}")
     located = located_blueprint(blueprint)
     if target is None:
@@ -154,7 +154,7 @@ def header_for_retry(
     header: Header, outcomes: Iterable[Outcome], from_phase: str, name: str
 ) -> Header:
     """Build the header of a run that keeps the results of another one before a phase."""
-    course, status = replayed(header, outcomes)
+    course, status = replay_outcomes(header, outcomes)
     began = status_for_retry(course.rules, status, first_status(course), from_phase)
     if began is None:
         raise nothing_to_retry(header.name, from_phase, why_not_retried(status, from_phase))
@@ -168,7 +168,7 @@ def new_name(base: str) -> str:
     return generate_name(f"{base.lower()}-", SystemRandom().choice)
 
 
-def replayed(header: Header, outcomes: Iterable[Outcome] = ()) -> tuple[Course, Status]:
+def replay_outcomes(header: Header, outcomes: Iterable[Outcome] = ()) -> tuple[Course, Status]:
     """Compute the status of a run from its recorded outcomes."""
     actionset = parse_actionset(parse_document(json.dumps(header.actionset)))
     blueprints = {}
@@ -184,7 +184,7 @@ def replayed(header: Header, outcomes: Iterable[Outcome] = ()) -> tuple[Course, 
 
 def artifacts_of(header: Header, outcomes: Iterable[Outcome]) -> dict[str, Any]:
     """Return the artifacts of a run."""
-    status = replayed(header, outcomes)[1]
+    status = replay_outcomes(header, outcomes)[1]
     if status.state != "complete":
         raise UsageError(
             f"Run {header.name} is {status.state}, and left no artifacts: "

@@ -43,11 +43,11 @@ from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.preflight import (
     ActionRefused,
-    forbidden,
+    invalid_override,
+    missing_rights,
+    phases_that_need_pods,
+    preflight_warnings,
     run_preflight,
-    warnings_before,
-    without_pods,
-    wrong_override,
 )
 from kanister_py.executor.run_phase import PhaseWork, enter, leave, phase_error_of
 from kanister_py.ports.function import OnRestart
@@ -207,7 +207,7 @@ class PreparedAction:
                 references = renderer.references(objects, params, (*path, "objects"))
             code = self._functions.load(choice.chosen)
             phases[at] = PhaseWork(Place(self.index, at), phase, code, renderer, references)
-        work = ActionWork(params, renderer, phases, _lasting(fetched.facts), warnings)
+        work = ActionWork(params, renderer, phases, _facts_to_record(fetched.facts), warnings)
         try:
             self._replay(work, status)
         finally:
@@ -300,19 +300,19 @@ class PreparedAction:
             if not is_later or isinstance(missing.error, InvalidObjectReference)
         ]
         obstacles += seen.obstacles
-        obstacles += without_pods(seen, renderer.origin, cluster)
-        obstacles += wrong_override(seen, spec)
+        obstacles += phases_that_need_pods(seen, renderer.origin, cluster)
+        obstacles += invalid_override(seen, spec)
         if surroundings.checks_access:
-            obstacles += forbidden(seen, renderer.origin, cluster)
+            obstacles += missing_rights(seen, renderer.origin, cluster)
         if obstacles:
             raise ActionRefused(obstacles)
         warnings = [("NotChecked", text) for text in seen.unchecked]
         if not done:
-            warnings += warnings_before(blueprint, spec, seen)
+            warnings += preflight_warnings(blueprint, spec, seen)
         return tuple([Warned(reason, masker.mask(text), spec.name) for reason, text in warnings])
 
 
-def _lasting(facts: ActionFacts) -> dict[str, Any]:
+def _facts_to_record(facts: ActionFacts) -> dict[str, Any]:
     """Return the facts that cannot be read again after phases have run."""
     lasting = workload_as_dict(facts.workload)
     obj = facts.object
@@ -355,7 +355,7 @@ class PreparedActions:
         secrets = {text for action in self._actions for text in action.secrets.texts}
         return phase_error_of(error, masker=Masker(secrets))
 
-    def why_refused(
+    def find_refusal(
         self,
         refused: Mapping[int, KanisterError],
         status: Status,

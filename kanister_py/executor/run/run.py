@@ -105,7 +105,7 @@ class ActionSetRun:
                 sum(worker.is_untouchable for worker in self._workers),
             )
 
-    def at_rest(self, timeout_seconds: float) -> AbstractContextManager[bool]:
+    def locked(self, timeout_seconds: float) -> AbstractContextManager[bool]:
         """Prevent changes of the run during a block; yields False if that was not possible.
 
         It is not possible while writes to the cluster fail; the caller should try later.
@@ -192,17 +192,17 @@ class ActionSetRun:
 
     def cancel(self, reason: str = RunCancelled.reason, message: str = "") -> None:
         """Request cancellation: running phases are stopped, deferred phases still run."""
-        self._ask(CancelAsked(self._state.now(), reason, message))
+        self._request(CancelAsked(self._state.now(), reason, message))
 
     def suspend(self) -> None:
         """Start no new phase until `resume`."""
-        self._ask(Suspended(self._state.now()))
+        self._request(Suspended(self._state.now()))
 
     def resume(self) -> None:
         """Start phases again."""
-        self._ask(Resumed(self._state.now()))
+        self._request(Resumed(self._state.now()))
 
-    def _ask(self, outcome: Outcome) -> None:
+    def _request(self, outcome: Outcome) -> None:
         state = self._state
         with state.lock:
             if state.is_over:

@@ -33,12 +33,12 @@ def check_namespace(cluster: Cluster, name: str) -> None:
     try:
         cluster.get(NAMESPACES, name)
     except NotFound:
-        raise NamespaceUnknown(name, _near(cluster, name)) from None
+        raise NamespaceUnknown(name, _similar_names(cluster, name)) from None
     except ApiError:
         return
 
 
-def _near(cluster: Cluster, name: str) -> tuple[str, ...]:
+def _similar_names(cluster: Cluster, name: str) -> tuple[str, ...]:
     try:
         namespaces = cluster.list(NAMESPACES, limit=_MOST)
     except ApiError:

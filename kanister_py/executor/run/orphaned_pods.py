@@ -15,7 +15,7 @@ from kanister_py.core.kube.parts import labels_of, status_of
 from kanister_py.core.kube.resources import PODS
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
 from kanister_py.executor.refused_reads import RefusedReads
-from kanister_py.executor.run.header import Header, replayed
+from kanister_py.executor.run.header import Header, replay_outcomes
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ def delete_pods_of_ended(
         with suppress(KanisterError):
             _, header, outcomes = read(name)
             stated = Header.of(header)
-            status = replayed(stated, outcomes)[1]
+            status = replay_outcomes(stated, outcomes)[1]
             if status.is_final:
                 keys.update(run_keys(str(stated.actionset["metadata"]["uid"]), status))
     for pod in pods:
