@@ -1,9 +1,9 @@
-"""Children of composite resources: applied, given up, and, where they were there, adopted.
+"""Composed resources: applying, deleting and adopting them.
 
-An object that another controller owns is refused. One that nobody controls is adopted: it is
-marked, an event says so, and it stays there when the composite resource is deleted. It gets no
-owner, so that no collection of garbage can take it. `kanister-py.io/adopt: Refuse` on a
-Composition refuses it instead.
+An existing object with another controller is a conflict. An existing object without a controller
+is adopted: it gets an annotation and an event, and is kept when the composite resource is deleted.
+It gets no owner reference, so that it is not garbage collected. `kanister-py.io/adopt: Refuse` on
+the Composition makes it a conflict instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kanister_py.controller.compositions.one_pass import Pass, digest
+from kanister_py.controller.compositions.reconciliation import Reconciliation, digest
 from kanister_py.controller.machine.events import NORMAL, WARNING
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.writing import delete_as_seen, has_fields
@@ -39,114 +39,126 @@ from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.ports.cluster import KubeObject, Propagation
 
 ADOPTED: Final = "kanister-py.io/adopted"
-"""On an object that was there before: the UID of the composite resource that adopted it."""
+"""Annotation of an adopted object: the UID of the composite resource that adopted it."""
 ADOPT: Final = "kanister-py.io/adopt"
 REFUSE: Final = "Refuse"
 
 
 class Children:
-    """Composed resources, as they are written for the composite resources that compose them."""
+    """Writer of the composed resources of composite resources."""
 
-    def __init__(self, part: PartTools, seen: ObjectCache) -> None:
-        self._cluster, self._tell = part.cluster, part.post_event
-        self._seen = seen
+    def __init__(self, part: PartTools, cache: ObjectCache) -> None:
+        self._cluster, self._post_event = part.cluster, part.post_event
+        self._cache = cache
 
-    def refused(
-        self, run: Pass, composed: Composed, observed: Mapping[str, Data], adopt: str
+    def find_conflicts(
+        self, run: Reconciliation, composed: Composed, observed: Mapping[str, Data], adopt: str
     ) -> dict[str, str]:
-        """Say which resources cannot be had because the object is there, and is not ours."""
-        found = {}
-        for each in composed.resources:
-            if each.name in observed or "generateName" in each.object["metadata"]:
+        """Map resources whose objects belong to another owner to messages about it."""
+        conflicts = {}
+        for resource in composed.resources:
+            if resource.name in observed or "generateName" in resource.object["metadata"]:
                 continue
-            live = self._seen.find(_reference_of(each.object))
+            live = self._cache.find(_reference_of(resource.object))
             if live is not None:
-                why = self._why_not_ours(run, each, live, adopt)
-                if why:
-                    found[each.name] = why
-        return found
+                conflict = self._conflict_of(run, resource, live, adopt)
+                if conflict:
+                    conflicts[resource.name] = conflict
+        return conflicts
 
-    def _why_not_ours(self, run: Pass, each: ComposedResource, live: KubeObject, adopt: str) -> str:
-        what = f"{live['kind']} {name_of(live)}"
+    def _conflict_of(
+        self, run: Reconciliation, resource: ComposedResource, live: KubeObject, adopt: str
+    ) -> str:
+        described = f"{live['kind']} {name_of(live)}"
         uid = run.metadata["uid"]
         owner = controller_of(live)
         if owner is not None:
             is_ours = owner.get("uid") == uid
-            by = f"{owner.get('kind')} {owner.get('name')}"
-            return "" if is_ours else f"{what} is controlled by {by}"
+            return (
+                ""
+                if is_ours
+                else f"{described} is controlled by {owner.get('kind')} {owner.get('name')}"
+            )
         mark = annotations_of(live).get(ADOPTED)
         if mark and mark != uid:
-            return f"{what} was adopted by the composite resource {labels_of(live).get(COMPOSITE)}"
-        is_ours = labels_of(live).get(COMPOSITE) == labels_of(each.object).get(COMPOSITE)
-        if mark or (is_ours and resource_name_of(live) == each.name):
+            adopter = labels_of(live).get(COMPOSITE)
+            return f"{described} was adopted by the composite resource {adopter}"
+        is_ours = labels_of(live).get(COMPOSITE) == labels_of(resource.object).get(COMPOSITE)
+        if mark or (is_ours and resource_name_of(live) == resource.name):
             return ""
         if adopt == REFUSE:
-            return f"{what} is there already, and the Composition says {ADOPT}: {REFUSE}"
-        run.adopted.add(each.name)
+            return f"{described} exists already, and the Composition has {ADOPT}: {REFUSE}"
+        run.adopted.add(resource.name)
         return ""
 
     def apply_all(
         self,
-        run: Pass,
+        run: Reconciliation,
         composed: Composed,
         observed: Mapping[str, Data],
-        refused: Mapping[str, str],
+        conflicts: Mapping[str, str],
     ) -> list[str]:
-        """Make every resource what it shall be; give the names of those that cannot be."""
+        """Apply the desired resources; return the names of those that could not be applied."""
         manager = composed_manager(run.xr)
         before = run.applied_before
         unsynced: list[str] = []
-        for each in composed.resources:
-            live = observed.get(each.name)
-            intent = digest(each.object)
-            is_adopted = each.name in run.adopted or (live is not None and _is_adopted(live))
-            wanted = _adopted(each.object, run.metadata["uid"]) if is_adopted else each.object
-            if live is not None and before.get(each.name) == intent and has_fields(live, wanted):
-                run.applied[each.name] = intent
+        for resource in composed.resources:
+            live = observed.get(resource.name)
+            intent = digest(resource.object)
+            is_adopted = resource.name in run.adopted or (live is not None and _is_adopted(live))
+            desired = (
+                _adopted(resource.object, run.metadata["uid"]) if is_adopted else resource.object
+            )
+            if (
+                live is not None
+                and before.get(resource.name) == intent
+                and has_fields(live, desired)
+            ):
+                run.applied[resource.name] = intent
                 continue
-            why = refused.get(each.name, "")
-            if not why:
+            problem = conflicts.get(resource.name, "")
+            if not problem:
                 try:
-                    made = self._cluster.apply(wanted, field_manager=manager, force=True)
+                    applied = self._cluster.apply(desired, field_manager=manager, force=True)
                 except Invalid as error:
-                    why = error.message
-            if why:
-                message = f'Cannot apply composed resource "{each.name}": {why}'
-                self._tell(run.subject, WARNING, COMPOSE, message)
-                unsynced.append(each.name)
+                    problem = error.message
+            if problem:
+                message = f'Cannot apply composed resource "{resource.name}": {problem}'
+                self._post_event(run.subject, WARNING, COMPOSE, message)
+                unsynced.append(resource.name)
                 continue
-            run.applied[each.name] = intent
-            self._seen.remember(made, in_own_pass=False)
-            if live is None or _version(made) != _version(live):
-                run.changed = f"{made['kind']}/{name_of(made)}"
-            if each.name in run.adopted:
-                self._tell_of_adoption(run, made)
+            run.applied[resource.name] = intent
+            self._cache.remember(applied, in_own_pass=False)
+            if live is None or _version(applied) != _version(live):
+                run.changed = f"{applied['kind']}/{name_of(applied)}"
+            if resource.name in run.adopted:
+                self._report_adoption(run, applied)
         return unsynced
 
-    def _tell_of_adoption(self, run: Pass, made: KubeObject) -> None:
+    def _report_adoption(self, run: Reconciliation, obj: KubeObject) -> None:
         message = (
-            f"Adopted {made['kind']} {name_of(made)}, which was there and had no controller; it "
-            f"stays there when {run.subject.kind} {run.subject.name} is deleted"
+            f"Adopted {obj['kind']} {name_of(obj)}, which existed without a controller; it is kept "
+            f"when {run.subject.kind} {run.subject.name} is deleted"
         )
-        self._tell(run.subject, NORMAL, "AdoptResource", message)
+        self._post_event(run.subject, NORMAL, "AdoptResource", message)
 
-    def give_up(self, composed: Composed, observed: Mapping[str, Data]) -> None:
-        """Give up what is no longer desired: what was there before is left there."""
-        desired = {each.name for each in composed.resources}
+    def delete_undesired(self, composed: Composed, observed: Mapping[str, Data]) -> None:
+        """Delete resources that are no longer desired; release the adopted ones."""
+        desired = {resource.name for resource in composed.resources}
         self.release_adopted(obj for name, obj in observed.items() if name not in desired)
-        for obj in (each.object for each in composed.deleted):
-            labels, seen = labels_of(obj), obj
+        for obj in (resource.object for resource in composed.deleted):
+            labels, latest = labels_of(obj), obj
             try:
                 if any(label in labels for label in OWNED_LABELS):
-                    seen = self._patch(obj, {"labels": dict.fromkeys(OWNED_LABELS)})
+                    latest = self._patch(obj, {"labels": dict.fromkeys(OWNED_LABELS)})
             except NotFound:
                 continue
-            left = self._delete(seen, Propagation.FOREGROUND)
+            left = self._delete(latest, Propagation.FOREGROUND)
             if left is not None:
-                self._seen.remember(left, in_own_pass=False)
+                self._cache.remember(left, in_own_pass=False)
 
-    def take_along(self, run: Pass, objects: Iterable[Data]) -> None:
-        """Delete what a composite resource owns, whose kind ends with it."""
+    def delete_owned(self, run: Reconciliation, objects: Iterable[Data]) -> None:
+        """Delete the objects of a composite resource whose kind is being deleted."""
         for obj in objects:
             owner = controller_of(obj) or {}
             is_ending = obj["metadata"].get("deletionTimestamp")
@@ -154,7 +166,7 @@ class Children:
                 self._delete(obj, Propagation.BACKGROUND)
 
     def release_adopted(self, objects: Iterable[Data]) -> None:
-        """Let go of what was there before, as it is now."""
+        """Remove our labels and annotations from adopted objects, and keep the objects."""
         for obj in objects:
             if not _is_adopted(obj):
                 continue
@@ -163,17 +175,17 @@ class Children:
                 "annotations": dict.fromkeys((ADOPTED, RESOURCE_NAME)),
             }
             with suppress(NotFound):
-                self._seen.remember(self._patch(obj, metadata), in_own_pass=False)
+                self._cache.remember(self._patch(obj, metadata), in_own_pass=False)
 
     def _patch(self, obj: Data, metadata: Mapping[str, Any]) -> KubeObject:
-        known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
+        resource = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
         return self._cluster.patch(
-            known.gvr, name_of(obj), {"metadata": metadata}, namespace=namespace_of(obj)
+            resource.gvr, name_of(obj), {"metadata": metadata}, namespace=namespace_of(obj)
         )
 
     def _delete(self, obj: Data, propagation: Propagation) -> KubeObject | None:
-        known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
-        return delete_as_seen(self._cluster, known.gvr, obj, propagation)
+        resource = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
+        return delete_as_seen(self._cluster, resource.gvr, obj, propagation)
 
 
 def _reference_of(obj: Data) -> dict[str, str]:
@@ -182,7 +194,7 @@ def _reference_of(obj: Data) -> dict[str, str]:
 
 
 def is_composed(obj: Data, uid: str) -> bool:
-    """Say whether an object was composed, or adopted for `uid`, or has a controller."""
+    """Return whether an object was composed, was adopted for `uid` or has a controller."""
     mark = annotations_of(obj).get(ADOPTED)
     if mark:
         return bool(mark == uid)
@@ -194,9 +206,9 @@ def _is_adopted(obj: Data) -> bool:
 
 
 def _adopted(obj: Data, uid: str) -> dict[str, Any]:
-    """Give an object with the mark of what was there before, and without us as its owner."""
+    """Return a copy with the annotation of adopted objects, and without our owner reference."""
     metadata = {**obj["metadata"], "annotations": {**annotations_of(obj), ADOPTED: uid}}
-    owners = [each for each in owners_of(obj) if each.get("uid") != uid]
+    owners = [owner for owner in owners_of(obj) if owner.get("uid") != uid]
     metadata.pop("ownerReferences", None)
     if owners:
         metadata["ownerReferences"] = owners

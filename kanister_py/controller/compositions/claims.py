@@ -1,4 +1,4 @@
-"""Claims: each kept in step with the composite resource that stands for it."""
+"""Claims, and the composite resources that they are bound to."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ _CONNECTION: Final = "connection.crossplane.io/v1alpha1"
 
 
 class ClaimReconciler:
-    """Reconciler of the claims of one kind, each with its composite resource."""
+    """Reconciler of the claims of one kind."""
 
     def __init__(self, part: PartTools, kind: Kind) -> None:
-        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.post_event
+        self._cluster, self._clock, self._post_event = part.cluster, part.clock, part.post_event
         self._kind = kind
         self._claims = part.cluster.resource_for(kind.api_version, kind.claim_kind).gvr
         self._composites = part.cluster.resource_for(kind.api_version, kind.kind).gvr
 
     def reconcile(self, namespace: str, name: str) -> None:
-        """Bring one claim to rest."""
+        """Reconcile one claim."""
         claim = find(self._cluster, self._claims, name, namespace)
         if claim is None:
             return
         composite = self._composite_of(claim)
         if claim["metadata"].get("deletionTimestamp"):
-            self._let_go(claim, composite)
+            self._finalize(claim, composite)
             return
         if composite is not None and not is_of_claim(composite, claim):
             message = f"{self._kind.kind} {composite['metadata']['name']} is bound to another claim"
-            self._tell(subject_of(claim), WARNING, "BindCompositeResource", message)
+            self._post_event(subject_of(claim), WARNING, "BindCompositeResource", message)
             self._write_status(claim, None, message)
             return
         claim = add_finalizer(self._cluster, claim, FINALIZER)
-        composite = self._make(claim, composite)
-        claim = self._take_over(claim, composite)
-        why = self._hand_on_secret(claim, composite)
-        if why:
-            self._tell(subject_of(claim), WARNING, "PropagateConnectionSecret", why)
-        self._write_status(claim, composite, why)
+        composite = self._apply_composite(claim, composite)
+        claim = self._update_claim_spec(claim, composite)
+        problem = self._propagate_secret(claim, composite)
+        if problem:
+            self._post_event(subject_of(claim), WARNING, "PropagateConnectionSecret", problem)
+        self._write_status(claim, composite, problem)
 
     def _composite_of(self, claim: KubeObject) -> KubeObject | None:
         reference = spec_of(claim).get("resourceRef") or {}
@@ -71,13 +71,13 @@ class ClaimReconciler:
         return find(self._cluster, self._composites, name)
 
     def _new_name(self, claim: KubeObject) -> str:
-        """Name the composite resource of a claim, the same after every restart."""
+        """Return the name of a claim's composite resource, which is the same after a restart."""
         metadata = claim["metadata"]
         return child_name(f"{metadata['name']}-", str(metadata.get("uid")), "claim")
 
-    def _make(self, claim: KubeObject, composite: KubeObject | None) -> KubeObject:
+    def _apply_composite(self, claim: KubeObject, composite: KubeObject | None) -> KubeObject:
         kind = self._kind
-        wanted = composite_of_claim(
+        desired = composite_of_claim(
             claim=claim,
             composite=composite,
             api_version=kind.api_version,
@@ -86,41 +86,43 @@ class ClaimReconciler:
             manager=FIELD_MANAGER,
         )
         if composite is None:
-            wanted["metadata"].pop("generateName", None)
-            wanted["metadata"]["name"] = self._new_name(claim)
+            desired["metadata"].pop("generateName", None)
+            desired["metadata"]["name"] = self._new_name(claim)
             try:
-                made = self._cluster.create(wanted, field_manager=FIELD_MANAGER)
+                created = self._cluster.create(desired, field_manager=FIELD_MANAGER)
             except AlreadyExists:
-                raise Conflict(f"{kind.kind} {wanted['metadata']['name']} was just made") from None
-            message = f"Created {kind.kind} {made['metadata']['name']}"
-            self._tell(subject_of(claim), NORMAL, "BindCompositeResource", message)
-            return made
+                raise Conflict(
+                    f"{kind.kind} {desired['metadata']['name']} has just been created"
+                ) from None
+            message = f"Created {kind.kind} {created['metadata']['name']}"
+            self._post_event(subject_of(claim), NORMAL, "BindCompositeResource", message)
+            return created
         changed = {
             **composite,
-            "metadata": {**composite["metadata"], **wanted["metadata"]},
-            "spec": wanted["spec"],
+            "metadata": {**composite["metadata"], **desired["metadata"]},
+            "spec": desired["spec"],
         }
         if changed == composite:
             return composite
         return self._cluster.replace(changed, field_manager=FIELD_MANAGER)
 
-    def _take_over(self, claim: KubeObject, composite: KubeObject) -> KubeObject:
-        wanted = claim_spec_after(claim, composite, self._kind.rules)
-        if wanted == claim.get("spec"):
+    def _update_claim_spec(self, claim: KubeObject, composite: KubeObject) -> KubeObject:
+        desired = claim_spec_after(claim, composite, self._kind.rules)
+        if desired == claim.get("spec"):
             return claim
-        return self._cluster.replace({**claim, "spec": wanted}, field_manager=FIELD_MANAGER)
+        return self._cluster.replace({**claim, "spec": desired}, field_manager=FIELD_MANAGER)
 
-    def _hand_on_secret(self, claim: KubeObject, composite: KubeObject) -> str:
-        """Copy connection details to where the claim wants them; say why not, if it cannot be."""
+    def _propagate_secret(self, claim: KubeObject, composite: KubeObject) -> str:
+        """Copy connection details to the Secret of the claim; return the problem if that fails."""
         target = spec_of(claim).get("writeConnectionSecretToRef") or {}
         source = spec_of(composite).get("writeConnectionSecretToRef") or {}
         if not target.get("name") or not source.get("name"):
             return ""
-        found = find(self._cluster, SECRETS, source["name"], source.get("namespace", ""))
-        if found is None:
+        secret = find(self._cluster, SECRETS, source["name"], source.get("namespace", ""))
+        if secret is None:
             return ""
         metadata = claim["metadata"]
-        wanted: dict[str, Any] = {
+        desired: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {
@@ -129,15 +131,15 @@ class ClaimReconciler:
                 "ownerReferences": [controller_reference(claim)],
             },
             "type": _CONNECTION,
-            "data": found.get("data") or {},
+            "data": secret.get("data") or {},
         }
         try:
-            apply_if_changed(self._cluster, SECRETS, wanted)
+            apply_if_changed(self._cluster, SECRETS, desired)
         except Invalid as error:
             return f"Cannot write connection details to Secret {target['name']}: {error.message}"
         return ""
 
-    def _let_go(self, claim: KubeObject, composite: KubeObject | None) -> None:
+    def _finalize(self, claim: KubeObject, composite: KubeObject | None) -> None:
         metadata = claim["metadata"]
         if FINALIZER not in (metadata.get("finalizers") or ()):
             return
@@ -149,7 +151,7 @@ class ClaimReconciler:
                 propagation = Propagation.FOREGROUND if is_foreground else Propagation.BACKGROUND
                 delete_as_seen(self._cluster, self._composites, composite, propagation)
             if is_foreground:
-                # Its end is seen by the watch on composite resources.
+                # The watch on composite resources reports the deletion.
                 return
         remove_finalizers(self._cluster, claim, FINALIZER)
 
@@ -159,6 +161,6 @@ class ClaimReconciler:
         if composite is not None:
             status = claim_status_after(claim, composite)
             is_ready = is_true(composite, "Ready")
-            waits = "" if is_ready else "Composite resource is not yet ready"
-            conditions.append(judgement("Ready", waits, "Available", "Waiting"))
+            reason = "" if is_ready else "Composite resource is not yet ready"
+            conditions.append(judgement("Ready", reason, "Available", "Waiting"))
         write_status(self._cluster, self._clock, claim, conditions, status)

@@ -1,4 +1,4 @@
-"""Collection of CompositionRevisions: those beyond the newest that nobody uses are deleted."""
+"""Garbage collection of old CompositionRevisions that are not in use."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def collect_revisions(
     kinds: Iterable[Served],
     limit: int,
 ) -> list[str]:
-    """Delete revisions of Compositions beyond `limit` that nobody uses; name them."""
-    # Of a kind that is served from now on, not all resources are seen.
+    """Delete unused revisions of Compositions beyond `limit`; return their names."""
+    # The cache does not have the resources of a kind that is served from now on.
     served = tuple(kinds)
-    needed = {*cache.watched, *(each.resource for each in served)}
+    needed = {*cache.watched, *(kind.resource for kind in served)}
     if not limit or not all(map(cache.has_synced, needed)):
-        # Who has not seen everybody cannot say that nobody uses it.
+        # A revision may be in use by a resource that is not in the cache yet.
         return []
     removed: list[str] = []
     for composition in compositions.names_with_revisions:
@@ -47,12 +47,15 @@ def collect_revisions(
             continue
         facts = compositions.revisions(composition)
         users = _users_of(composition, facts, cache, served)
-        revisions = [Revision(each.name, each.number, users.get(each.name, ())) for each in facts]
+        revisions = [
+            Revision(revision.name, revision.number, users.get(revision.name, ()))
+            for revision in facts
+        ]
         for name in plan_collection(revisions, limit).removed:
-            found = cache.get_cached(COMPOSITION_REVISIONS, ObjectKey("", name))
-            if found is None or not delete_as_seen(cluster, COMPOSITION_REVISIONS, found):
+            obj = cache.get_cached(COMPOSITION_REVISIONS, ObjectKey("", name))
+            if obj is None or not delete_as_seen(cluster, COMPOSITION_REVISIONS, obj):
                 continue
-            _LOG.info("Removed CompositionRevision %s: nobody uses it", name)
+            _LOG.info("Removed CompositionRevision %s, which is not in use", name)
             removed.append(name)
     return removed
 
@@ -65,27 +68,27 @@ def _users_of(
 ) -> Mapping[str, tuple[str, ...]]:
     holders = [
         Holder(
-            f"{each.kind.kind}/{key}",
-            selection_of(machinery_of(obj, legacy=each.kind.is_legacy)),
-            each.kind.rules,
+            f"{kind.kind.kind}/{key}",
+            selection_of(machinery_of(obj, legacy=kind.kind.is_legacy)),
+            kind.kind.rules,
         )
-        for each in kinds
-        for key, obj in cache.watch(each.resource).items()
+        for kind in kinds
+        for key, obj in cache.watch(kind.resource).items()
     ]
     users = users_of_composition(composition, revisions, holders)
-    return {name: describe_uses(found) for name, found in users.items()}
+    return {name: describe_uses(uses) for name, uses in users.items()}
 
 
 def _is_kind_served(composition: str, cache: ObjectCache, kinds: Sequence[Served]) -> bool:
-    """Say whether all resources that a composition is for are seen."""
-    found = cache.get_cached(COMPOSITIONS, ObjectKey("", composition))
-    if found is None:
-        of_this = (
-            each
-            for each in cache.list_cached(COMPOSITION_REVISIONS)
-            if revision_facts(each).composition == composition
+    """Return whether the kind of a composition is served, so that its resources are cached."""
+    obj = cache.get_cached(COMPOSITIONS, ObjectKey("", composition))
+    if obj is None:
+        siblings = (
+            revision
+            for revision in cache.list_cached(COMPOSITION_REVISIONS)
+            if revision_facts(revision).composition == composition
         )
-        found = next(of_this, None)
-    target = spec_of(found or {}).get("compositeTypeRef") or {}
-    wanted = (target.get("apiVersion"), target.get("kind"))
-    return any((each.kind.api_version, each.kind.kind) == wanted for each in kinds)
+        obj = next(siblings, None)
+    target = spec_of(obj or {}).get("compositeTypeRef") or {}
+    target_kind = (target.get("apiVersion"), target.get("kind"))
+    return any((served.kind.api_version, served.kind.kind) == target_kind for served in kinds)

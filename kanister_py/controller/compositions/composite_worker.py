@@ -7,7 +7,7 @@ from typing import Final
 
 from kanister_py.controller.compositions.composition_users import CompositionUsers
 from kanister_py.controller.compositions.dependency_tracker import DependencyTracker
-from kanister_py.controller.compositions.one_pass import Dependencies
+from kanister_py.controller.compositions.reconciliation import Dependencies
 from kanister_py.controller.compositions.resources import Outcome
 from kanister_py.controller.compositions.served_kinds import ServedKinds
 from kanister_py.controller.compositions.tasks import Task
@@ -47,10 +47,11 @@ class Outages:
         since = self._clock.monotonic() - (0.0 if has_grace else _GRACE_SECONDS)
         self._since[task] = min(self._since.get(task, since), since)
 
-    def hold(self, task: Task, revision: str, *, is_postponed: bool) -> float | None:
-        """Hold a task until its function answers; None if the function may be called now.
+    def suspend(self, task: Task, revision: str, *, is_postponed: bool) -> float | None:
+        """Suspend a task until its function answers.
 
-        Returns the seconds after which to reconcile it in any case.
+        Returns the seconds after which to reconcile it in any case, or None if the function may
+        be called now.
         """
         if not revision or not self._breakers.hold(revision, task):
             return None
@@ -104,7 +105,7 @@ class CompositeWorker:
             self._requirements.get(task),
             track=track,
             flooded_by=self._dependencies.rate_limit.flooded_by(task),
-            is_patient=self._outages.grace_seconds(task) > 0,
+            may_postpone=self._outages.grace_seconds(task) > 0,
             is_kind_ending=self._kinds.is_ending(task.resource),
         )
         if outcome.is_gone:
@@ -127,7 +128,9 @@ class CompositeWorker:
         if outcome.is_postponed:
             self._outages.record_postponed(task, outcome.unavailable)
         # The breaker enqueues a held task when its function answers; the time is a fallback.
-        seconds = self._outages.hold(task, outcome.unavailable, is_postponed=outcome.is_postponed)
+        seconds = self._outages.suspend(
+            task, outcome.unavailable, is_postponed=outcome.is_postponed
+        )
         if seconds is not None:
             return PassResult(seconds)
         if outcome.changed:
@@ -138,7 +141,7 @@ class CompositeWorker:
             self._dependencies.enqueue(task, "new dependencies")
         if outcome.is_failed:
             return FAILED
-        waits = (outcome.again_seconds, self._dependencies.rate_limit.calm_after(task))
+        waits = (outcome.again_seconds, self._dependencies.rate_limit.seconds_to_calm(task))
         return PassResult(min(filter(None, waits), default=None))
 
     def forget(self, task: Task) -> None:

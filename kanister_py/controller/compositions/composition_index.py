@@ -25,10 +25,10 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 class CompositionIndex:
     """Index of Compositions and CompositionRevisions; each version is parsed once."""
 
-    def __init__(self, cluster: Cluster, cache: ObjectCache, tell: PostEvent) -> None:
+    def __init__(self, cluster: Cluster, cache: ObjectCache, post_event: PostEvent) -> None:
         self._cluster = cluster
         self._cache = cache
-        self._tell = tell
+        self._post_event = post_event
         self._lock = RLock()
         self._revisions: dict[str, dict[str, RevisionFacts]] = defaultdict(dict)
         """Revisions by the name of their Composition, then by their own name."""
@@ -80,7 +80,7 @@ class CompositionIndex:
         if revisions or not self._cache.has_synced(COMPOSITION_REVISIONS):
             return revisions
         # A composite resource may be reconciled before its new Composition has a revision.
-        name = reconcile_composition(self._cluster, composition, self._tell)
+        name = reconcile_composition(self._cluster, composition, self._post_event)
         if not name:
             return ()
         return [revision_facts(self._cluster.get(COMPOSITION_REVISIONS, name))]

@@ -62,7 +62,7 @@ class CompositionUsers:
                 del self._users[name]
 
     def enqueue_users(self, composition: str) -> None:
-        """Enqueue the users of a composition, and those that have not selected one yet."""
+        """Enqueue the users of a composition, and composite resources without a composition."""
         for task in self._users_of(composition):
             self._queue.add(task)
 

@@ -1,4 +1,4 @@
-"""CompositeResourceDefinitions: the kinds that each of them defines, made and established."""
+"""CompositeResourceDefinitions, and the CustomResourceDefinitions generated from them."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from kanister_py.ports.cluster import Cluster, KubeObject, find
 
 FINALIZER: Final = "defined.apiextensions.crossplane.io"
 _FINALIZERS: Final = (FINALIZER, "offered.apiextensions.crossplane.io")
-"""Ours, and one more that a definition may have from before."""
+"""The finalizer that we set, and one that older controllers set."""
 _LOOK_AGAIN_SECONDS: Final = 1.0
 
 
 class DefinitionOutcome(NamedTuple):
-    """What came of a definition: its kind if it is served, and when to look again."""
+    """Result of a reconcile: the kind if it is served, and when to reconcile again."""
 
     kind: Kind | None = None
     again_seconds: float | None = None
 
 
 def reconcile_definition(
-    cluster: Cluster, clock: Clock, name: str, tell: PostEvent
+    cluster: Cluster, clock: Clock, name: str, post_event: PostEvent
 ) -> DefinitionOutcome:
-    """Make or update the kinds of a definition."""
-    found = find(cluster, DEFINITIONS, name)
-    if found is None:
+    """Create or update the CustomResourceDefinitions of a definition."""
+    existing = find(cluster, DEFINITIONS, name)
+    if existing is None:
         return DefinitionOutcome()
-    if found["metadata"].get("deletionTimestamp"):
-        return _end(cluster, found)
-    definition = found
+    if existing["metadata"].get("deletionTimestamp"):
+        return _finalize(cluster, existing)
+    definition = existing
 
     def refuse(event: str, reason: str, message: str) -> DefinitionOutcome:
-        tell(subject_of(definition), WARNING, event, message)
+        post_event(subject_of(definition), WARNING, event, message)
         refused = condition("Established", "False", reason, message)
         write_status(cluster, clock, definition, [refused])
         return DefinitionOutcome()
@@ -59,67 +59,67 @@ def reconcile_definition(
     if problems:
         message = "; ".join(f"{path}: {problem}" for path, problem in problems)
         return refuse("RenderCRD", "InvalidDefinition", message)
-    # Nobody else lets the resources of its kinds end.
+    # Only this controller removes the finalizers of the resources of its kinds.
     definition = add_finalizer(cluster, definition, FINALIZER)
     claim = claim_crd_of(model)
-    made = [crd_of(model), *((claim,) if claim is not None else ())]
-    for crd in made:
+    crds = [crd_of(model), *((claim,) if claim is not None else ())]
+    for crd in crds:
         try:
-            why = _apply(cluster, crd, definition)
+            conflict = _apply(cluster, crd, definition)
         except Invalid as error:
-            # The schema is its author's, and only the API server knows all that may be in one.
+            # The schema comes from the author, and only the API server validates all of it.
             return refuse("ApplyCRD", "InvalidDefinition", error.message)
-        if why:
-            return refuse("ApplyCRD", "NotOurs", why)
-    if not all(_is_established(cluster, crd["metadata"]["name"]) for crd in made):
+        if conflict:
+            return refuse("ApplyCRD", "NotOurs", conflict)
+    if not all(_is_established(cluster, crd["metadata"]["name"]) for crd in crds):
         return DefinitionOutcome(None, _LOOK_AGAIN_SECONDS)
     conditions = [condition("Established", "True", "WatchingCompositeResource")]
     if claim is not None:
         conditions.append(condition("Offered", "True", "WatchingCompositeResourceClaim"))
     if write_status(cluster, clock, definition, conditions) is not definition:
-        message = f"Serves {model.spec.names.kind}"
-        tell(subject_of(definition), NORMAL, "EstablishComposite", message)
+        message = f"Serving {model.spec.names.kind}"
+        post_event(subject_of(definition), NORMAL, "EstablishComposite", message)
     return DefinitionOutcome(_kind_of(model, claim))
 
 
 def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
-    """Say which kinds of a definition there are, as far as the replica that sees to it has come."""
-    found = find(cluster, DEFINITIONS, name)
-    if found is None:
+    """Return the kind of a definition that another replica reconciles, once it is established."""
+    definition = find(cluster, DEFINITIONS, name)
+    if definition is None:
         return DefinitionOutcome()
-    model, problems = read_definition(found)
+    model, problems = read_definition(definition)
     if problems:
         return DefinitionOutcome()
     claim = claim_crd_of(model)
     if not _is_established(cluster, crd_of(model)["metadata"]["name"]):
-        # That it is made is heard of by the watch.
+        # The watch on CustomResourceDefinitions reports when it is established.
         return DefinitionOutcome()
     if claim is not None and not _is_established(cluster, claim["metadata"]["name"]):
-        is_ending = bool(found["metadata"].get("deletionTimestamp"))
+        is_ending = bool(definition["metadata"].get("deletionTimestamp"))
         kind = _kind_of(model, None) if is_ending else None
         return DefinitionOutcome(kind, _LOOK_AGAIN_SECONDS)
     return DefinitionOutcome(_kind_of(model, claim))
 
 
-def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
-    """Take the kinds of a definition away, with all their resources, and then let it end."""
+def _finalize(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
+    """Delete the kinds of a definition with their resources, then remove its finalizers."""
     finalizers = definition["metadata"].get("finalizers") or []
-    if not any(each in finalizers for each in _FINALIZERS):
+    if not any(finalizer in finalizers for finalizer in _FINALIZERS):
         return DefinitionOutcome()
     model, _problems = read_definition(definition)
     claim = claim_crd_of(model)
-    # One after the other, and its resources are let go of one by one where the kind is
-    # served: claims need the composite resources that they stand for.
-    if claim is not None and _take_away(cluster, claim["metadata"]["name"], definition):
+    # Claims go first: finalizing them needs their composite resources, and the kind has to be
+    # served until its last resource is finalized.
+    if claim is not None and _delete_crd(cluster, claim["metadata"]["name"], definition):
         return DefinitionOutcome(_kind_of(model, claim), _LOOK_AGAIN_SECONDS)
-    if _take_away(cluster, crd_of(model)["metadata"]["name"], definition):
+    if _delete_crd(cluster, crd_of(model)["metadata"]["name"], definition):
         return DefinitionOutcome(_kind_of(model, None), _LOOK_AGAIN_SECONDS)
     remove_finalizers(cluster, definition, *_FINALIZERS)
     return DefinitionOutcome()
 
 
-def _take_away(cluster: Cluster, name: str, definition: KubeObject) -> bool:
-    """Have a kind of ours deleted; say whether it is still there."""
+def _delete_crd(cluster: Cluster, name: str, definition: KubeObject) -> bool:
+    """Delete a CustomResourceDefinition of ours; return whether it still exists."""
     live = find(cluster, CUSTOM_RESOURCE_DEFINITIONS, name)
     if live is None or not is_controlled_by(live, definition):
         return False
@@ -141,7 +141,7 @@ def _kind_of(definition: Definition, claim: Mapping[str, Any] | None) -> Kind:
 
 
 def _apply(cluster: Cluster, crd: dict[str, Any], definition: KubeObject) -> str:
-    """Make a kind what it shall be; say why not, if it has another owner."""
+    """Apply a CustomResourceDefinition; return a message if it has another controller."""
     name = crd["metadata"]["name"]
     live = find(cluster, CUSTOM_RESOURCE_DEFINITIONS, name)
     if live is not None:
@@ -155,5 +155,5 @@ def _apply(cluster: Cluster, crd: dict[str, Any], definition: KubeObject) -> str
 
 
 def _is_established(cluster: Cluster, name: str) -> bool:
-    found = find(cluster, CUSTOM_RESOURCE_DEFINITIONS, name)
-    return found is not None and is_true(found, "Established")
+    crd = find(cluster, CUSTOM_RESOURCE_DEFINITIONS, name)
+    return crd is not None and is_true(crd, "Established")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kanister_py.controller.compositions.dependents import Gate, Tracker, Wanted
-from kanister_py.controller.compositions.one_pass import Dependencies
+from kanister_py.controller.compositions.dependents import (
+    DependencyIndex,
+    EventRateLimit,
+    LabelSelection,
+)
+from kanister_py.controller.compositions.reconciliation import Dependencies
 from kanister_py.controller.compositions.served_kinds import Served
 from kanister_py.controller.compositions.tasks import Task
 from kanister_py.controller.machine.part import PartTools
@@ -22,14 +26,14 @@ from kanister_py.ports.cluster import KubeObject
 
 
 class DependencyTracker:
-    """Tracker of the objects that composite resources depend on; enqueues them on a change."""
+    """Tracker of the dependencies of composite resources, which enqueues them on a change."""
 
     def __init__(self, part: PartTools, cache: ObjectCache, queue: WorkQueue[Task]) -> None:
         self._cluster = part.cluster
         self._cache = cache
         self._queue = queue
-        self._index: Tracker[Task] = Tracker()
-        self.rate_limit: Gate[Task] = Gate(part.clock)
+        self._index: DependencyIndex[Task] = DependencyIndex()
+        self.rate_limit: EventRateLimit[Task] = EventRateLimit(part.clock)
 
     def track(self, task: Task, dependencies: Dependencies) -> bool:
         """Replace the dependencies of a task, and watch their kinds.
@@ -45,7 +49,7 @@ class DependencyTracker:
             for by_name in (requirements.get("resources"), requirements.get("extraResources")):
                 selectors += (by_name or {}).values()
         names: list[tuple[GroupVersionResource, ObjectKey]] = []
-        label_selectors: list[Wanted] = []
+        label_selectors: list[LabelSelection] = []
         for selector in selectors:
             self._resolve(selector, names, label_selectors)
         is_new = self._index.track(task, names, label_selectors)
@@ -56,7 +60,7 @@ class DependencyTracker:
 
     def track_refs(self, task: Task, xr: KubeObject, served: Served) -> None:
         """Track what a resource composed before this process started, unless it is tracked."""
-        if self._index.knows(task):
+        if self._index.has_dependencies(task):
             return
         refs = machinery_of(xr, legacy=served.kind.is_legacy).get("resourceRefs") or ()
         self.track(task, Dependencies(tuple(ref for ref in refs if ref.get("name"))))
@@ -65,7 +69,7 @@ class DependencyTracker:
         self,
         selector: Mapping[str, Any],
         names: list[tuple[GroupVersionResource, ObjectKey]],
-        label_selectors: list[Wanted],
+        label_selectors: list[LabelSelection],
     ) -> None:
         """Add a selector to `names` or `label_selectors`; an unknown kind is skipped."""
         api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
@@ -78,7 +82,7 @@ class DependencyTracker:
             names.append((resource.gvr, ObjectKey(namespace, str(selector["matchName"]))))
             return
         labels = required_labels(selector)
-        label_selectors.append(Wanted(resource.gvr, namespace, frozenset(labels.items())))
+        label_selectors.append(LabelSelection(resource.gvr, namespace, frozenset(labels.items())))
 
     def enqueue_dependents(
         self,
@@ -89,7 +93,7 @@ class DependencyTracker:
     ) -> None:
         """Enqueue the composite resources that depend on a changed object."""
         labels = [labels_of(obj or {}) for obj in (old, new)]
-        tasks = self._index.who_depends_on(resource, key, *labels)
+        tasks = self._index.dependents_of(resource, key, *labels)
         if not tasks:
             return
         kind = (new or old or {}).get("kind", resource.resource)

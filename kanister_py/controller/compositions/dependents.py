@@ -1,4 +1,4 @@
-"""Dependents: which composite resources look again when an object changes, and how soon."""
+"""Dependents of objects, and a rate limit on the reconciles that changes cause."""
 
 from __future__ import annotations
 
@@ -11,94 +11,97 @@ from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.clock import Clock
 
-Who = TypeVar("Who", bound=Hashable)
+Key = TypeVar("Key", bound=Hashable)
 
 
-class Wanted(NamedTuple):
-    """Objects that are asked for by what they are: of a kind, a namespace, with labels."""
+class LabelSelection(NamedTuple):
+    """Objects of a kind with labels, in one namespace or (if it is empty) in all."""
 
     resource: GroupVersionResource
     namespace: str
     labels: frozenset[tuple[str, str]]
 
 
-class Tracker(Generic[Who]):
-    """Dependents by the objects they depend on. What is found again after a restart is not kept."""
+class DependencyIndex(Generic[Key]):
+    """Index of dependents by the objects they depend on, in memory only."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._named: dict[tuple[GroupVersionResource, ObjectKey], set[Who]] = defaultdict(set)
-        self._wanted: dict[GroupVersionResource, dict[Wanted, set[Who]]] = defaultdict(dict)
-        self._of: dict[Who, tuple[frozenset[Any], frozenset[Wanted]]] = {}
+        self._by_name: dict[tuple[GroupVersionResource, ObjectKey], set[Key]] = defaultdict(set)
+        self._by_labels: dict[GroupVersionResource, dict[LabelSelection, set[Key]]] = defaultdict(
+            dict
+        )
+        self._dependencies: dict[Key, tuple[frozenset[Any], frozenset[LabelSelection]]] = {}
 
     def track(
         self,
-        who: Who,
-        named: Iterable[tuple[GroupVersionResource, ObjectKey]],
-        wanted: Iterable[Wanted] = (),
+        dependent: Key,
+        names: Iterable[tuple[GroupVersionResource, ObjectKey]],
+        selections: Iterable[LabelSelection] = (),
     ) -> bool:
-        """Replace what a key depends on; say whether there is anything new among it."""
-        names, wants = frozenset(named), frozenset(wanted)
+        """Replace the dependencies of a key; return whether there are new ones among them."""
+        new_names, new_selections = frozenset(names), frozenset(selections)
         with self._lock:
-            before = self._of.get(who, (frozenset(), frozenset()))
-            if before == (names, wants):
+            old_names, old_selections = self._dependencies.get(
+                dependent, (frozenset(), frozenset())
+            )
+            if (old_names, old_selections) == (new_names, new_selections):
                 return False
-            self._drop(who)
-            if not names and not wants:
+            self._remove(dependent)
+            if not new_names and not new_selections:
                 return False
-            self._of[who] = (names, wants)
-            for each in names:
-                self._named[each].add(who)
-            for want in wants:
-                self._wanted[want.resource].setdefault(want, set()).add(who)
-            return not (names <= before[0] and wants <= before[1])
+            self._dependencies[dependent] = (new_names, new_selections)
+            for name in new_names:
+                self._by_name[name].add(dependent)
+            for selection in new_selections:
+                self._by_labels[selection.resource].setdefault(selection, set()).add(dependent)
+            return not (new_names <= old_names and new_selections <= old_selections)
 
-    def knows(self, who: Who) -> bool:
-        """Say whether anything is known that a key depends on."""
+    def has_dependencies(self, dependent: Key) -> bool:
         with self._lock:
-            return who in self._of
+            return dependent in self._dependencies
 
-    def forget(self, who: Who) -> None:
+    def forget(self, dependent: Key) -> None:
         with self._lock:
-            self._drop(who)
+            self._remove(dependent)
 
-    def _drop(self, who: Who) -> None:
-        names, wants = self._of.pop(who, (frozenset(), frozenset()))
-        for each in names:
-            found = self._named[each]
-            found.discard(who)
-            if not found:
-                del self._named[each]
-        for want in wants:
-            kept = self._wanted[want.resource]
-            kept[want].discard(who)
-            if not kept[want]:
-                del kept[want]
-            if not kept:
-                del self._wanted[want.resource]
+    def _remove(self, dependent: Key) -> None:
+        names, selections = self._dependencies.pop(dependent, (frozenset(), frozenset()))
+        for name in names:
+            dependents = self._by_name[name]
+            dependents.discard(dependent)
+            if not dependents:
+                del self._by_name[name]
+        for selection in selections:
+            by_selection = self._by_labels[selection.resource]
+            by_selection[selection].discard(dependent)
+            if not by_selection[selection]:
+                del by_selection[selection]
+            if not by_selection:
+                del self._by_labels[selection.resource]
 
-    def who_depends_on(
+    def dependents_of(
         self, resource: GroupVersionResource, key: ObjectKey, *labels: Mapping[str, str] | None
-    ) -> set[Who]:
-        """Find the keys that must hear of a change; the labels before and after it both count."""
+    ) -> set[Key]:
+        """Return the keys that depend on a changed object with any of the given labels."""
         with self._lock:
-            found = set(self._named.get((resource, key), ()))
-            for want, who in self._wanted.get(resource, {}).items():
-                if want.namespace and want.namespace != key.namespace:
+            dependents = set(self._by_name.get((resource, key), ()))
+            for selection, keys in self._by_labels.get(resource, {}).items():
+                if selection.namespace and selection.namespace != key.namespace:
                     continue
-                if any(want.labels <= (each or {}).items() for each in labels):
-                    found |= who
-            return found
+                if any(selection.labels <= (label_set or {}).items() for label_set in labels):
+                    dependents |= keys
+            return dependents
 
     @property
     def resources(self) -> set[GroupVersionResource]:
-        """Say which kinds any key depends on."""
+        """Return the kinds that any key depends on."""
         with self._lock:
-            return {each[0] for each in self._named} | set(self._wanted)
+            return {resource for resource, _key in self._by_name} | set(self._by_labels)
 
 
-class Gate(Generic[Who]):
-    """Limit on changes: at once until there are too many; then later, but every one."""
+class EventRateLimit(Generic[Key]):
+    """Token bucket for each key: changes beyond the limit are delayed, and none is dropped."""
 
     _BURST: Final = 100.0
     _REFILL: Final = 1.0
@@ -111,53 +114,53 @@ class Gate(Generic[Who]):
         self._burst = burst
         self._refill = refill_per_second
         self._lock = Lock()
-        self._tokens: dict[Who, tuple[float, float]] = {}
-        self._sources: dict[Who, deque[str]] = {}
-        self._flooded: set[Who] = set()
+        self._tokens: dict[Key, tuple[float, float]] = {}
+        self._sources: dict[Key, deque[str]] = {}
+        self._flooded: set[Key] = set()
 
-    def delay_for(self, who: Who, source: str) -> float:
-        """Say after how many seconds to look because of a change; 0 is at once."""
+    def delay_for(self, key: Key, source: str) -> float:
+        """Return the delay in seconds of the reconcile for a change; 0 for none."""
         now = self._clock.monotonic()
         with self._lock:
-            tokens, since = self._tokens.get(who, (self._burst, now))
+            tokens, since = self._tokens.get(key, (self._burst, now))
             tokens = min(self._burst, tokens + (now - since) * self._refill) - 1.0
-            self._sources.setdefault(who, deque(maxlen=self._REMEMBERED)).append(source)
+            self._sources.setdefault(key, deque(maxlen=self._REMEMBERED)).append(source)
             if tokens >= 0:
-                self._tokens[who] = (tokens, now)
+                self._tokens[key] = (tokens, now)
                 return 0.0
-            # Debts do not pile up: one look sees whatever came before it.
+            # Debt does not accumulate: one reconcile covers all changes before it.
             tokens = max(tokens, -1.0)
-            self._tokens[who] = (tokens, now)
-            self._flooded.add(who)
+            self._tokens[key] = (tokens, now)
+            self._flooded.add(key)
             return -tokens / self._refill
 
-    def flooded_by(self, who: Who) -> str:
-        """Name the source of too many changes for a key; empty if there is none any more."""
+    def flooded_by(self, key: Key) -> str:
+        """Return the source of the most changes while there are too many, else an empty string."""
         with self._lock:
-            if self._seconds_to_calm(who) <= 0:
-                self._flooded.discard(who)
+            if self._calm_seconds(key) <= 0:
+                self._flooded.discard(key)
                 return ""
-            return Counter(self._sources[who]).most_common(1)[0][0]
+            return Counter(self._sources[key]).most_common(1)[0][0]
 
-    def calm_after(self, who: Who) -> float | None:
-        """Say after how many seconds a flood is over if nothing more comes; None without one.
+    def seconds_to_calm(self, key: Key) -> float | None:
+        """Return the seconds until a flood is over without further changes; None without a flood.
 
-        The key has to be looked at again then, or the flood would be reported for ever.
+        The key must be reconciled again then to take back the report of the flood.
         """
         with self._lock:
-            seconds = self._seconds_to_calm(who)
+            seconds = self._calm_seconds(key)
             return seconds if seconds > 0 else None
 
-    def _seconds_to_calm(self, who: Who) -> float:
-        """Count the seconds until half of what may come at once may come again."""
-        if who not in self._flooded:
+    def _calm_seconds(self, key: Key) -> float:
+        """Return the seconds until half of the burst is available again."""
+        if key not in self._flooded:
             return 0.0
-        tokens, since = self._tokens[who]
+        tokens, since = self._tokens[key]
         missing = self._burst / 2 - tokens
         return since + missing / self._refill - self._clock.monotonic()
 
-    def forget(self, who: Who) -> None:
+    def forget(self, key: Key) -> None:
         with self._lock:
-            self._tokens.pop(who, None)
-            self._sources.pop(who, None)
-            self._flooded.discard(who)
+            self._tokens.pop(key, None)
+            self._sources.pop(key, None)
+            self._flooded.discard(key)

@@ -1,8 +1,8 @@
-"""The part of the controller that composes: definitions, compositions, functions, resources.
+"""Compositions: the part of the controller for composite resources and their functions.
 
-One queue holds everything that must be looked at, whatever its kind, and a few threads
-look. What they read comes from watches; what they find out about who depends on what is
-remembered only for as long as the process lives.
+Definitions, compositions, functions, composite resources and claims share one work queue and
+its worker threads. They read from informer caches. Dependencies between objects are tracked
+in memory only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SYNC_SECONDS: Final = 0.05
 
 
 class Compositions:
-    """The part of a controller that composes."""
+    """Part of a controller that reconciles composite resources and everything they need."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Compositions:
         self._answers = tools.answers
         self._replaces_crossplane = replaces_crossplane
         self._partition = settings.partition
-        self._sees = False
+        self._synced = False
         self._loop: WorkLoop[Task] = WorkLoop(
             "compositions",
             part,
@@ -88,54 +88,54 @@ class Compositions:
             kind_of=lambda task: task.role,
             groups_of=lambda task: self.limits.groups_of(task),  # noqa: PLW0108 # assigned below
         )
-        self.seen = ObjectCache(cluster, clock, self._dispatch, part.metrics.count_api_error)
+        self.cache = ObjectCache(cluster, clock, self._dispatch, part.metrics.count_api_error)
         breakers: Breakers[Task] = Breakers(clock, part.timers, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_count))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
-        self.index = CompositionIndex(cluster, self.seen, part.post_event)
-        self._registry = FunctionRevisionRegistry(self.seen, guarded, settings)
-        self._pipelines = PipelineRunner(part, self.seen, self._registry, guarded, settings)
-        self._composed_with = ComposedWithStatus(cluster, self.seen, self._registry)
-        self._kinds = ServedKinds(part, self.seen, self.queue.add, self._reconciler_for)
-        users = CompositionUsers(self.seen, self._kinds, self.queue)
-        dependencies = DependencyTracker(part, self.seen, self.queue)
+        self.index = CompositionIndex(cluster, self.cache, part.post_event)
+        self._registry = FunctionRevisionRegistry(self.cache, guarded, settings)
+        self._pipelines = PipelineRunner(part, self.cache, self._registry, guarded, settings)
+        self._composed_with = ComposedWithStatus(cluster, self.cache, self._registry)
+        self._kinds = ServedKinds(part, self.cache, self.queue.add, self._reconciler_for)
+        users = CompositionUsers(self.cache, self._kinds, self.queue)
+        dependencies = DependencyTracker(part, self.cache, self.queue)
         outages = Outages(clock, breakers)
         self._worker = CompositeWorker(
-            self.seen, self._kinds, self.queue, users, dependencies, outages
+            self.cache, self._kinds, self.queue, users, dependencies, outages
         )
-        self.limits = WorkerLimits(settings.workers, self.seen, self._kinds, breakers)
+        self.limits = WorkerLimits(settings.workers, self.cache, self._kinds, breakers)
         self._changes = ChangeDispatcher(
-            KindChanges(self.seen, self._kinds, self.queue),
+            KindChanges(self.cache, self._kinds, self.queue),
             CompositionChanges(
-                self.seen,
+                self.cache,
                 self.index,
                 self._composed_with,
                 users,
                 self.queue,
                 uses_revisions=settings.uses_revisions,
             ),
-            FunctionChanges(self.seen, self._registry, users, self.queue, breakers, settings),
+            FunctionChanges(self.cache, self._registry, users, self.queue, breakers, settings),
             users,
             dependencies,
         )
-        self._always = self._always_watched()
-        self._readiness = Readiness(self.seen, self._kinds, self._always)
+        self._watched_kinds = self._kinds_to_watch()
+        self._readiness = Readiness(self.cache, self._kinds, self._watched_kinds)
         self._certificate: PeriodicTask | None = None
         self._collection = PeriodicTask(
             clock,
-            "the collection of revisions",
+            "garbage collection of revisions",
             self._collect,
             first_seconds=_COLLECT_SECONDS,
             every_seconds=_COLLECT_SECONDS,
         )
-        self._make_functions(tools)
+        self._init_functions(tools)
 
     def _reconciler_for(self, kind: Kind) -> CompositeReconciler:
         part, settings = self._part, self._settings
         uses_revisions = settings.uses_revisions
         return CompositeReconciler(
             part,
-            self.seen,
+            self.cache,
             kind,
             CompositionSelector(self.index, kind, part.post_event, uses_revisions=uses_revisions),
             self._pipelines,
@@ -143,7 +143,7 @@ class Compositions:
             settings.poll_seconds,
         )
 
-    def _make_functions(self, tools: FunctionTools) -> None:
+    def _init_functions(self, tools: FunctionTools) -> None:
         part, settings = self._part, self._settings
         cluster, clock = part.cluster, part.clock
         keeper = CertificateKeeper(
@@ -157,34 +157,36 @@ class Compositions:
         if folder is not None:
             self._certificate = PeriodicTask(
                 clock,
-                "the certificate for calling functions",
+                "renewal of the client certificate for functions",
                 lambda: write_client_certificate(
                     keeper, folder, settings.namespace, settings.authority
                 ),
-                every_seconds=settings.looks_every_seconds,
+                every_seconds=settings.certificate_check_seconds,
                 retry_seconds=_RETRY_SECONDS,
                 on_error=part.metrics.count_api_error,
             )
 
-    # Its life
+    # Start and stop
 
     def start(self) -> None:
-        """Watch what is always watched, and begin to look."""
-        found = "" if self._replaces_crossplane else find_neighbour(self._part.cluster, CROSSPLANE)
-        if found:
+        """Start the watches and the workers."""
+        neighbour = (
+            "" if self._replaces_crossplane else find_neighbour(self._part.cluster, CROSSPLANE)
+        )
+        if neighbour:
             raise another_controller(
-                found, "scale it to 0, or start this one with --replace-crossplane"
+                neighbour, "scale it to 0, or start this one with --replace-crossplane"
             )
         if self._certificate is not None:
             self._certificate.start(at_once=True)
         if self._settings.uses_revisions and self._settings.keeps_revisions and not self._partition:
             self._collection.start()
-        for resource, namespace in self._always.items():
-            self.seen.watch(resource, namespace)
-        self._loop.start(self.look)
+        for resource, namespace in self._watched_kinds.items():
+            self.cache.watch(resource, namespace)
+        self._loop.start(self.reconcile)
 
-    def _always_watched(self) -> Mapping[GroupVersionResource, str]:
-        """Give the kinds that are watched from the start, everywhere or in one namespace."""
+    def _kinds_to_watch(self) -> Mapping[GroupVersionResource, str]:
+        """Map the kinds to watch from the start to a namespace; empty for all namespaces."""
         kinds = dict.fromkeys(
             (CUSTOM_RESOURCE_DEFINITIONS, DEFINITIONS, *self._pipeline_inputs()), ""
         )
@@ -202,7 +204,7 @@ class Compositions:
             self._certificate.close()
         self._collection.close()
         self._loop.close()
-        self.seen.close()
+        self.cache.close()
 
     def _dispatch(self, *change: Any) -> None:
         self._changes.dispatch(*change)
@@ -213,39 +215,41 @@ class Compositions:
 
     @property
     def is_settled(self) -> bool:
-        return self.queue.is_idle and all(self.seen.has_synced(each) for each in self.seen.watched)
+        return self.queue.is_idle and all(
+            self.cache.has_synced(resource) for resource in self.cache.watched
+        )
 
     @property
     def trouble(self) -> str:
-        return self._readiness.lack
+        return self._readiness.problem
 
-    # Looking
+    # Reconciling
 
-    def look(self, task: Task) -> PassResult:
-        """Look at one object."""
+    def reconcile(self, task: Task) -> PassResult:
+        """Reconcile one object."""
         try:
             if self._settings.is_paused:
                 return DONE
-            return self._look(task)
+            return self._reconcile(task)
         finally:
             if task.role is Role.DEFINITION:
-                self._readiness.note_look(task.key.name)
+                self._readiness.record_reconcile(task.key.name)
 
-    def _look(self, task: Task) -> PassResult:
+    def _reconcile(self, task: Task) -> PassResult:
         if not self._owns(task):
             if task.role is Role.DEFINITION:
                 return PassResult(self._kinds.observe(task.key.name))
             self._worker.forget(task)
             return DONE
         if task.role is Role.COMPOSITE:
-            # Who has not seen every function would say that some are missing.
-            if not self._has_seen_all:
+            # With an incomplete cache, functions would be reported as missing.
+            if not self._has_synced:
                 return PassResult(_SYNC_SECONDS)
             with self._answers.scope():
                 return self._worker.reconcile(task)
         if task.role is Role.COMPOSITION_REVISION:
-            return self._look_at_composition_revision(task.key)
-        return PassResult(self._look_at_machinery(task))
+            return self._validate_revision(task.key)
+        return PassResult(self._reconcile_other(task))
 
     def _owns(self, task: Task) -> bool:
         """Return whether an object belongs to this partition.
@@ -254,20 +258,22 @@ class Compositions:
         """
         if task.role is not Role.COMPOSITE:
             return not self._partition
-        xr = self.seen.get_cached(task.resource, task.key)
+        xr = self.cache.get_cached(task.resource, task.key)
         if xr is None:
             return True
         return (labelled_partition(xr) if task.key.namespace else "") == self._partition
 
     @property
-    def _has_seen_all(self) -> bool:
-        """Whether all that resources are composed with has been seen; once it has, it has."""
-        if not self._sees:
-            self._sees = all(self.seen.has_synced(each) for each in self._pipeline_inputs())
-        return self._sees
+    def _has_synced(self) -> bool:
+        """Whether the caches of compositions and functions have synced once."""
+        if not self._synced:
+            self._synced = all(
+                self.cache.has_synced(resource) for resource in self._pipeline_inputs()
+            )
+        return self._synced
 
-    def _look_at_machinery(self, task: Task) -> float | None:
-        """Look at what composing stands on; say after how many seconds to look again."""
+    def _reconcile_other(self, task: Task) -> float | None:
+        """Reconcile an object of another role; return the seconds until the next time."""
         name = task.key.name
         match task.role:
             case Role.CLAIM:
@@ -285,31 +291,31 @@ class Compositions:
                 return self._kinds.reconcile(name)
         return None
 
-    def _look_at_composition_revision(self, key: ObjectKey) -> PassResult:
-        if not self.seen.has_synced(FUNCTION_REVISIONS):
-            # Before every function has been seen, a condition that holds would be taken back.
+    def _validate_revision(self, key: ObjectKey) -> PassResult:
+        if not self.cache.has_synced(FUNCTION_REVISIONS):
+            # With an incomplete cache, a valid pipeline would be reported as invalid.
             return FAILED
-        revision = self.seen.get_cached(COMPOSITION_REVISIONS, key)
+        revision = self.cache.get_cached(COMPOSITION_REVISIONS, key)
         if revision is not None:
             written = reconcile_composition_revision(
                 cluster=self._part.cluster,
                 clock=self._part.clock,
                 revision=revision,
                 functions=self._registry.current(),
-                tell=self._part.post_event,
+                post_event=self._part.post_event,
             )
             if written is not None:
-                self.seen.remember(written)
+                self.cache.remember(written)
         return DONE
 
     def _collect(self) -> None:
         self.collect_revisions()
 
     def collect_revisions(self) -> list[str]:
-        """Delete revisions of Compositions beyond the newest that nobody uses; name them."""
+        """Delete old revisions of Compositions that are not in use; return their names."""
         return collect_revisions(
             self._part.cluster,
-            self.seen,
+            self.cache,
             self.index,
             self._kinds,
             self._settings.keeps_revisions,

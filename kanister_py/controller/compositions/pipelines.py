@@ -55,9 +55,9 @@ class PipelineRunner:
         composition: Composition,
         observed: Observed,
         kind: Kind,
-        remembered: Mapping[str, Data] | None,
+        requirements: Mapping[str, Data] | None,
     ) -> Composed:
-        """Run the pipeline. `remembered` are the requirements of the last run, by step."""
+        """Run the pipeline. `requirements` are those of the last run, by step."""
         namespace = namespace_of(observed.composite)
         source: RequirementSource = self._source
         if namespace and self._is_restricted:
@@ -72,7 +72,7 @@ class PipelineRunner:
             rules=ComposedRules(kind.is_legacy, self._is_namespaced),
             artifacts=self._artifacts,
         )
-        return compose(composition, observed, engine, remembered=remembered)
+        return compose(composition, observed, engine, remembered=requirements)
 
     def _is_namespaced(self, api_version: str, kind: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Readiness of composing: whether a new composite resource could begin at once."""
+"""Readiness of the compositions part: whether new composite resources can be reconciled."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from kanister_py.executor.object_cache import ObjectCache
 
 
 class Readiness:
-    """What is lacking until every kind that was defined at the start is served.
+    """Readiness of this replica: unready until every definition of the start is served.
 
-    One kind that is broken keeps no replica from the others: it is enough that a definition
-    was looked at once, whatever came of that, and that a kind was listed or could not be.
-    Once that is so it stays so: from then on, only what all kinds need counts.
+    A broken kind does not keep the replica unready: a definition counts once it was reconciled,
+    even without success, and a kind once listing it has succeeded or failed. After that, only
+    the kinds in `needed` count.
     """
 
     def __init__(
-        self, seen: ObjectCache, kinds: ServedKinds, needed: Collection[GroupVersionResource]
+        self, cache: ObjectCache, kinds: ServedKinds, needed: Collection[GroupVersionResource]
     ) -> None:
-        """`needed` are the kinds without which nothing is composed at all."""
-        self._seen = seen
+        """`needed` are the kinds that every reconcile of a composite resource reads."""
+        self._cache = cache
         self._kinds = kinds
         self._needed = needed
-        self._looked_at: set[str] = set()
-        self._has_begun = False
+        self._reconciled: set[str] = set()
+        self._is_ready = False
 
-    def note_look(self, definition: str) -> None:
-        """Take in that a definition has been looked at."""
-        if not self._has_begun:
-            self._looked_at.add(definition)
+    def record_reconcile(self, definition: str) -> None:
+        """Record that a definition was reconciled, successfully or not."""
+        if not self._is_ready:
+            self._reconciled.add(definition)
 
     @property
-    def lack(self) -> str:
-        """What is lacking; empty if nothing is."""
-        trouble = next(filter(None, map(self._seen.trouble_of, self._needed)), "")
-        if not trouble and not self._has_begun:
-            trouble = self._lack_at_start()
-            self._has_begun = not trouble
-        return trouble
+    def problem(self) -> str:
+        """The reason why this replica is unready; empty if it is ready."""
+        problem = next(filter(None, map(self._cache.trouble_of, self._needed)), "")
+        if not problem and not self._is_ready:
+            problem = self._problem_at_start()
+            self._is_ready = not problem
+        return problem
 
-    def _lack_at_start(self) -> str:
-        seen = self._seen
-        for each in self._needed:
-            if not seen.has_synced(each):
-                return f"has not seen all {each.group_resource} yet"
-        for name in map(name_of, seen.list_cached(DEFINITIONS)):
-            if name not in self._looked_at:
-                return f"has not looked at the definition {name} yet"
+    def _problem_at_start(self) -> str:
+        cache = self._cache
+        for resource in self._needed:
+            if not cache.has_synced(resource):
+                return f"has not listed all {resource.group_resource} yet"
+        for name in map(name_of, cache.list_cached(DEFINITIONS)):
+            if name not in self._reconciled:
+                return f"has not reconciled the definition {name} yet"
         for served in self._kinds:
-            for each in filter(None, (served.resource, served.claim_resource)):
-                if not seen.has_synced(each) and not seen.trouble_of(each):
-                    return f"has not seen all {each.group_resource} yet"
+            for resource in filter(None, (served.resource, served.claim_resource)):
+                if not cache.has_synced(resource) and not cache.trouble_of(resource):
+                    return f"has not listed all {resource.group_resource} yet"
         return ""

@@ -1,4 +1,4 @@
-"""Requirements of pipelines: objects and schemas of the cluster that the controller watches."""
+"""Required resources of pipelines, read from the caches of the controller."""
 
 from __future__ import annotations
 
@@ -22,69 +22,71 @@ from kanister_py.ports.requirement_source import RequirementSource
 
 
 class ClusterSource:
-    """Objects and schemas of custom kinds from watch caches, and Secrets as they are now.
+    """Source of objects and schemas from watch caches; Secrets are read from the API server.
 
-    Schemas of all other kinds are those that the cluster publishes. Those of custom
-    kinds are those of their definitions: the same, before the cluster publishes them.
+    Schemas of custom kinds come from their definitions, which have them before the API server
+    publishes them. All other schemas come from the API server.
     """
 
     def __init__(
-        self, cluster: Cluster, seen: ObjectCache, *, gives_resources: bool = True
+        self, cluster: Cluster, cache: ObjectCache, *, gives_resources: bool = True
     ) -> None:
         self._cluster = cluster
-        self._seen = seen
+        self._cache = cache
         self._gives_resources = gives_resources
 
     def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
         api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
         if not self._gives_resources:
             raise UsageError(
-                f"A function asks for {kind} of {api_version}, and this controller gives out no "
+                f"A function asks for {kind} of {api_version}, and this controller provides no "
                 "extra resources; start it without --disable-extra-resources",
                 reason="ExtraResourcesDisabled",
             )
         try:
-            resource = self._seen.resource_of(api_version, kind)
+            resource = self._cache.resource_of(api_version, kind)
         except NoMatch:
             return ()
         is_namespaced = self._cluster.describe(resource).is_namespaced
-        # What has no namespace is found all the same: some functions always name one.
+        # Some functions set a namespace for cluster-scoped objects, too.
         namespace = str(selector.get("namespace") or "") if is_namespaced else ""
         if "matchName" in selector:
-            found = self._seen.get(resource, ObjectKey(namespace, str(selector["matchName"])))
-            return () if found is None else (found,)
+            obj = self._cache.get(resource, ObjectKey(namespace, str(selector["matchName"])))
+            return () if obj is None else (obj,)
         labels = required_labels(selector)
-        return self._seen.list(resource, namespace, labels)
+        return self._cache.list(resource, namespace, labels)
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:
         try:
-            known = self._cluster.resource_for(api_version, kind)
+            resource = self._cluster.resource_for(api_version, kind)
         except NoMatch:
             return None
-        if not known.is_builtin:
+        if not resource.is_builtin:
             group, version = group_version_of(api_version)
-            name = f"{known.gvr.resource}.{group}"
-            definition = self._seen.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
-            for each in spec_of(definition or {}).get("versions") or ():
-                if each.get("name") == version:
-                    schema: Data | None = (each.get("schema") or {}).get("openAPIV3Schema")
+            name = f"{resource.gvr.resource}.{group}"
+            definition = self._cache.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
+            for served_version in spec_of(definition or {}).get("versions") or ():
+                if served_version.get("name") == version:
+                    schema: Data | None = (served_version.get("schema") or {}).get(
+                        "openAPIV3Schema"
+                    )
                     return schema
         published = self._cluster.schema_of(api_version, kind)
         return None if published is None else dict(published)
 
     def fetch_config_map(self, namespace: str, name: str) -> Data | None:
-        return self._seen.get(CONFIG_MAPS, ObjectKey(namespace, name))
+        return self._cache.get(CONFIG_MAPS, ObjectKey(namespace, name))
 
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        found = find(self._cluster, SECRETS, name, namespace)
-        return None if found is None else found.get("data") or {}
+        secret = find(self._cluster, SECRETS, name, namespace)
+        return None if secret is None else secret.get("data") or {}
 
 
 class OwnNamespaceSource:
-    """What a namespaced composite resource may require: resources of its own namespace.
+    """Source that refuses namespaced composite resources the resources of other namespaces.
 
-    Schemas hold no data, and credentials and inputs are named by the Composition: these are
-    given as ever.
+    Schemas contain no data, and the Composition names credentials and inputs, so these are not
+    restricted.
     """
 
     def __init__(self, source: RequirementSource, cluster: Cluster, namespace: str) -> None:
@@ -103,7 +105,7 @@ class OwnNamespaceSource:
             return ()
         if not is_namespaced or selector.get("namespace") != self._namespace:
             raise UsageError(
-                f"A function asks for {text_of_selector(selector)}, and this controller gives "
+                f"A function asks for {text_of_selector(selector)}, and this controller provides "
                 f"composite resources of namespace {self._namespace} resources of that namespace "
                 "only; name it in the requirement, or start the controller without "
                 "--restrict-extra-resources",

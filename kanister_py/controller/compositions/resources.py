@@ -1,10 +1,9 @@
-"""Reconciling a composite resource: all that it asks for is there, and nothing else.
+"""Reconciler of composite resources.
 
-One pass looks at the resource and at what it composed before, runs the pipeline of the
-revision that it holds, and writes what differs: first which resources there are, then
-those, then its status. A pass that is cut short anywhere ends the next time in the same
-place, since every name follows from the resource and nothing is made that is not first
-written down.
+It reads the resource and its composed resources, runs the pipeline of the selected revision,
+and writes the differences: first the references to composed resources, then these resources,
+then the status. It can be interrupted at any point: names are derived from the composite
+resource, and the references are written before the objects are created.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.compositions.children import ADOPT, Children, is_composed
-from kanister_py.controller.compositions.one_pass import (
+from kanister_py.controller.compositions.pipelines import ComposedWithStatus, PipelineRunner
+from kanister_py.controller.compositions.reconciliation import (
     Dependencies,
-    Pass,
-    log_turn,
+    Reconciliation,
+    log_transition,
     synced_of,
     was_synced,
 )
-from kanister_py.controller.compositions.pipelines import ComposedWithStatus, PipelineRunner
 from kanister_py.controller.compositions.selection import CompositionSelector, Selection
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import NORMAL, WARNING
@@ -54,44 +53,44 @@ from kanister_py.ports.cluster import KubeObject, PatchType, find
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
 _ORPHAN: Final = "orphan"
-"""The finalizer of what is deleted without what it owns."""
+"""Finalizer of an object that is deleted without its dependents."""
 ALLOW_EMPTY: Final = "kanister-py.io/allow-empty-desired"
 PAUSED: Final = "crossplane.io/paused"
 POLL_INTERVAL: Final = "crossplane.io/poll-interval"
 RECONCILE_REQUESTED: Final = "crossplane.io/reconcile-requested-at"
 _LEAST_POLL_SECONDS: Final = 1.0
 _SOON_SECONDS: Final = 1.0
-"""Functions that take longer are not called a second time before the status is written."""
+"""A pipeline that takes longer does not run a second time before the status is written."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 class _Recomposed(NamedTuple):
-    """What was there, and what composing over it came to."""
+    """Result of running the pipeline again over the applied resources."""
 
     observed: Observed
     composed: Composed
 
 
 class Outcome(NamedTuple):
-    """What a pass leaves to be done.
+    """Result of a reconciliation, for the worker to decide when to reconcile again.
 
-    `is_failed` asks for another look soon, later and later the more often it fails.
+    A failed one is retried with backoff.
     """
 
     again_seconds: float | None = None
     is_failed: bool = False
     requirements: Mapping[str, Data] = {}
     changed: str = ""
-    """One composed object that was changed, and not looked at since: that is for the next pass."""
+    """A composed object that changed after the pipeline ran, so that it has to run again."""
     unavailable: str = ""
-    """The revision of a function that would have had to answer, and did not."""
+    """The function revision that did not answer."""
     is_gone: bool = False
     is_postponed: bool = False
-    """Whether the failure is nobody's news yet."""
+    """Whether the failure was not reported yet, because it may be over soon."""
 
 
 class CompositeReconciler:
-    """Reconciler of one kind of composite resource: it composes what they ask for."""
+    """Reconciler of one kind of composite resource."""
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class CompositeReconciler:
         poll_seconds: float,
     ) -> None:
         self._part = part
-        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.post_event
+        self._cluster, self._clock, self._post_event = part.cluster, part.clock, part.post_event
         self._cache = cache
         self._kind = kind
         self._selector = selector
@@ -117,99 +116,105 @@ class CompositeReconciler:
     def reconcile(
         self,
         xr: KubeObject,
-        remembered: Mapping[str, Data] | None = None,
+        requirements: Mapping[str, Data] | None = None,
         *,
         track: Callable[[Dependencies], None] = lambda _dependencies: None,
         flooded_by: str = "",
-        is_patient: bool = False,
+        may_postpone: bool = False,
         is_kind_ending: bool = False,
     ) -> Outcome:
-        """Bring one composite resource to rest.
+        """Reconcile one composite resource.
 
-        `track` hears what it depends on before anything of that is looked at or written, so
-        that no change of it goes unheard.
-        `flooded_by` says whose changes are so many that not each of them is followed at once.
-        One whose kind ends takes along what it composed: nobody collects what is owned by
-        a kind that is gone. With `is_patient`, a function that is away for a
-        moment is not reported, if all was well.
+        `track` is called with the dependencies before they are read or written, so that no
+        change of them is missed. `flooded_by` names the object whose changes are rate limited.
+        With `is_kind_ending`, finalizing deletes the composed resources, because objects whose
+        owner has a deleted kind are not garbage collected. With `may_postpone`, an unavailable
+        function is not reported yet if the resource was synced before.
         """
-        run = Pass(xr, self._clock, flooded_by, track)
+        run = Reconciliation(xr, self._clock, flooded_by, track)
         annotations = annotations_of(xr)
         if annotations.get(PAUSED) == "true":
-            self._tell(run.subject, NORMAL, "ReconciliationPaused", "Reconciliation is paused")
+            self._post_event(
+                run.subject, NORMAL, "ReconciliationPaused", "Reconciliation is paused"
+            )
             run.conditions.set("Synced", "False", "ReconcilePaused")
             self._write_status(run)
             return Outcome()
         if xr["metadata"].get("deletionTimestamp"):
-            return self._let_go(run, is_kind_ending=is_kind_ending)
-        self._note_request(run, annotations)
+            return self._finalize(run, is_kind_ending=is_kind_ending)
+        self._handle_request(run, annotations)
         try:
-            chosen = self._selector.select(run)
+            selection = self._selector.select(run)
             observed = self._observe(run)
-            composed = self._pipelines.compose(chosen.composition, observed, self._kind, remembered)
+            composed = self._pipelines.compose(
+                selection.composition, observed, self._kind, requirements
+            )
             if composed.error is None:
-                self._refuse_emptiness(chosen.composition, composed, observed)
-            elif is_patient and self._is_passing(composed.error) and was_synced(xr):
+                self._refuse_empty(selection.composition, composed, observed)
+            elif may_postpone and self._is_transient(composed.error) and was_synced(xr):
                 return Outcome(
                     is_failed=True, is_postponed=True, unavailable=_unavailable(composed.error)
                 )
-            return self._carry_out(run, chosen, observed, composed)
+            return self._apply(run, selection, observed, composed)
         except Conflict:
-            # Another client was faster: nobody's news, look again.
+            # Another client has written the object: retry, without an event.
             raise
         except KanisterError as error:
-            return self._say_failure(run, error, ())
+            return self._report_failure(run, error, ())
 
-    def _is_passing(self, error: KanisterError) -> bool:
-        """Say whether a function will most likely answer in a moment."""
+    def _is_transient(self, error: KanisterError) -> bool:
+        """Return whether a function will probably answer soon."""
         if isinstance(error, PipelineStepUnavailable):
             return True
         if not isinstance(error, PipelineStepFailed):
             return False
-        # Another revision of the function that comes up is no hope for this step.
+        # Waiting helps only if a revision that suits this step may still become healthy.
         return isinstance(error.cause, FunctionRevisionNotFound) and error.cause.may_come
 
-    # Beginning and end
+    # Requests and deletion
 
-    def _note_request(self, run: Pass, annotations: Mapping[str, str]) -> None:
+    def _handle_request(self, run: Reconciliation, annotations: Mapping[str, str]) -> None:
         token = annotations.get(RECONCILE_REQUESTED)
         if token and run.status.get("lastHandledReconcileAt") != token:
-            self._tell(
+            self._post_event(
                 run.subject, NORMAL, "ReconcileRequestHandled", f"Handled the request {token}"
             )
             run.status["lastHandledReconcileAt"] = token
 
-    def _let_go(self, run: Pass, *, is_kind_ending: bool) -> Outcome:
-        """Let a composite resource end: what it composed is its own, and ends after it.
+    def _finalize(self, run: Reconciliation, *, is_kind_ending: bool) -> Outcome:
+        """Remove the finalizer; the garbage collector deletes the composed resources.
 
-        Unless the user who deleted it wants that left: where its kind ends, too, nobody else
-        takes it along.
+        Garbage collection does not work for a kind that is being deleted, so then they are
+        deleted here, unless the user deleted the resource with `--cascade=orphan`.
         """
         finalizers = run.metadata.get("finalizers") or []
         if FINALIZER not in finalizers:
             return Outcome(is_gone=True)
-        composed = self._referred(run)
+        composed = self._referenced(run)
         self._objects.release_adopted(composed)
         if is_kind_ending and _ORPHAN not in finalizers:
-            self._objects.take_along(run, composed)
-        left = [each for each in finalizers if each != FINALIZER]
+            self._objects.delete_owned(run, composed)
+        remaining = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
         patch = {
-            "metadata": {"finalizers": left, "resourceVersion": run.metadata["resourceVersion"]}
+            "metadata": {
+                "finalizers": remaining,
+                "resourceVersion": run.metadata["resourceVersion"],
+            }
         }
         with suppress(NotFound):
             self._cache.remember(self._patch(run.xr, patch))
         return Outcome(is_gone=True)
 
-    # What it is composed with, and what is there
+    # Observed resources
 
-    def _referred(self, run: Pass) -> list[KubeObject]:
-        """Give what a resource refers to and is there; what is nobody's is not its own yet."""
+    def _referenced(self, run: Reconciliation) -> list[KubeObject]:
+        """Return the existing composed resources; objects without an owner are not adopted yet."""
         machinery = machinery_of(run.xr, legacy=self._kind.is_legacy)
         objects = []
-        for each in machinery.get("resourceRefs") or ():
-            if not each.get("name"):
+        for ref in machinery.get("resourceRefs") or ():
+            if not ref.get("name"):
                 continue
-            reference = dict(each)
+            reference = dict(ref)
             if run.metadata.get("namespace"):
                 reference["namespace"] = run.metadata["namespace"]
             live = self._cache.find(reference)
@@ -217,34 +222,32 @@ class CompositeReconciler:
                 objects.append(live)
         return objects
 
-    def _observe(self, run: Pass) -> Observed:
-        objects = self._referred(run)
+    def _observe(self, run: Reconciliation) -> Observed:
+        objects = self._referenced(run)
         resources = observed_resources(run.xr, objects)
-        details = {
-            name: found for name, obj in resources.items() if (found := self._details_of(obj))
-        }
+        details = {name: data for name, obj in resources.items() if (data := self._details_of(obj))}
         own = self._details_of(run.xr) if self._kind.is_legacy else {}
-        return Observed(self._as_functions_see_it(run), resources, own, details)
+        return Observed(self._composite_for_functions(run), resources, own, details)
 
-    def _as_functions_see_it(self, run: Pass) -> KubeObject:
-        """Give the resource with what will be written to it before anything is composed."""
+    def _composite_for_functions(self, run: Reconciliation) -> KubeObject:
+        """Return the composite resource with the changes that precede composed resources."""
         xr = copy_json(run.xr)
         xr["metadata"].setdefault("labels", {}).setdefault(COMPOSITE, xr["metadata"]["name"])
         spec = xr.setdefault("spec", {})
         target = spec if self._kind.is_legacy else spec.setdefault(MACHINERY_KEY, {})
         target.update(run.machinery)
-        seen: KubeObject = xr
-        return seen
+        composite: KubeObject = xr
+        return composite
 
     def _details_of(self, obj: Mapping[str, Any]) -> Mapping[str, str]:
-        place = connection_secret_of(obj)
-        return self._connection_details(*place) if place else {}
+        secret = connection_secret_of(obj)
+        return self._connection_details(*secret) if secret else {}
 
     def _connection_details(self, namespace: str, name: str) -> Mapping[str, str]:
         secret = find(self._cluster, SECRETS, name, namespace)
         return {} if secret is None else secret.get("data") or {}
 
-    def _refuse_emptiness(
+    def _refuse_empty(
         self, composition: Composition, composed: Composed, observed: Observed
     ) -> None:
         if composed.resources or not composed.deleted:
@@ -252,125 +255,131 @@ class CompositeReconciler:
         if composition.annotations.get(ALLOW_EMPTY) != "true":
             count = len(observed.resources)
             raise UsageError(
-                f"The pipeline desires no resource at all, which would delete {count} resource"
-                f"{'s' if count != 1 else ''}; if that is meant, annotate the Composition with "
+                f"The pipeline desires no resources at all, which would delete {count} resource"
+                f"{'s' if count != 1 else ''}; if that is intended, annotate the Composition with "
                 f"{ALLOW_EMPTY}=true",
                 reason="DesiredStateEmpty",
             )
 
-    # Carrying it out
+    # Writing
 
-    def _carry_out(
-        self, run: Pass, chosen: Selection, observed: Observed, composed: Composed
+    def _apply(
+        self, run: Reconciliation, selection: Selection, observed: Observed, composed: Composed
     ) -> Outcome:
-        self._tell_results(run, composed)
-        needs = _needs_of(chosen.composition, run.subject.namespace)
+        self._report_results(run, composed)
+        needs = _needs_of(selection.composition, run.subject.namespace)
         if composed.error is not None:
             kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
-            refs = tuple(each for each in kept if each.get("name"))
+            refs = tuple(ref for ref in kept if ref.get("name"))
             if refs or composed.requirements or needs:
-                # Without any of it, what was known before is as good.
+                # Without any, the tracked dependencies of the previous reconciliation are kept.
                 run.track(Dependencies(refs, composed.requirements, needs))
-            self._write_choice(run)
-            run.steps = [each.as_dict() for each in composed.outcomes]
+            self._write_selection(run)
+            run.steps = [outcome.as_dict() for outcome in composed.outcomes]
             run.conditions.set_custom(composed.conditions)
             failure = UsageError(
                 f"cannot compose resources: {composed.error.message}", reason="CompositionFailed"
             )
             unavailable = _unavailable(composed.error)
-            failed = self._say_failure(run, failure, composed.conditions, unavailable)
+            failed = self._report_failure(run, failure, composed.conditions, unavailable)
             return failed._replace(requirements=composed.requirements)
-        unsynced = self._write(run, chosen, observed, composed)
-        seen = self._seen_anew(run, chosen, composed) if run.changed and not unsynced else None
-        if seen is not None:
-            run.begin_again()
-            composed = seen.composed
-            self._tell_results(run, composed)
-            unsynced = self._write(run, chosen, seen.observed, composed)
+        unsynced = self._write(run, selection, observed, composed)
+        recomposed = (
+            self._recompose(run, selection, composed) if run.changed and not unsynced else None
+        )
+        if recomposed is not None:
+            run.restart()
+            composed = recomposed.composed
+            self._report_results(run, composed)
+            unsynced = self._write(run, selection, recomposed.observed, composed)
         self._publish(run, composed)
-        run.steps = [each.as_dict() for each in composed.outcomes]
+        run.steps = [outcome.as_dict() for outcome in composed.outcomes]
         run.conditions.set_custom(composed.conditions)
         if self._kind.is_legacy:
-            shown = sorted(each.type for each in composed.conditions if each.is_for_claim)
-            if shown:
-                run.status["claimConditionTypes"] = shown
-        unready = [each for each in composed.unready if each not in unsynced]
+            claim_types = sorted(
+                condition.type for condition in composed.conditions if condition.is_for_claim
+            )
+            if claim_types:
+                run.status["claimConditionTypes"] = claim_types
+        unready = [name for name in composed.unready if name not in unsynced]
         for event in events_of_outcome(unsynced, unready):
-            self._tell(run.subject, event.type, event.reason, event.message)
+            self._post_event(run.subject, event.type, event.reason, event.message)
         run.conditions.set_outcome(unsynced, composed.unready, composed.composite_ready)
         self._write_status(run, composed.status)
-        self._composed_with.write(chosen.revision, composed.outcomes)
-        return Outcome(self._again(run), bool(unsynced), composed.requirements, run.changed)
+        self._composed_with.write(selection.revision, composed.outcomes)
+        return Outcome(self._poll_after(run), bool(unsynced), composed.requirements, run.changed)
 
-    def _tell_results(self, run: Pass, composed: Composed) -> None:
-        """Report the results of functions, each one once in a pass."""
-        results = [(each.type, each.reason, each.message) for each in composed.events]
+    def _report_results(self, run: Reconciliation, composed: Composed) -> None:
+        """Post the results of functions as events, each one once in a reconciliation."""
+        results = [(event.type, event.reason, event.message) for event in composed.events]
         results += [
-            (WARNING, each.reason, each.message)
-            for each in composed.notices
-            if each.reason != DEPRECATED
+            (WARNING, notice.reason, notice.message)
+            for notice in composed.notices
+            if notice.reason != DEPRECATED
         ]
-        for each in results:
-            if each not in run.results:
-                run.results.append(each)
-                self._tell(run.subject, *each)
+        for result in results:
+            if result not in run.results:
+                run.results.append(result)
+                self._post_event(run.subject, *result)
         for notice in run.conditions.set_deprecations(composed.notices):
-            self._tell(run.subject, WARNING, notice.reason, notice.message)
-            self._note_deprecation(run.xr, notice)
+            self._post_event(run.subject, WARNING, notice.reason, notice.message)
+            self._report_deprecation(run.xr, notice)
 
     def _write(
-        self, run: Pass, chosen: Selection, observed: Observed, composed: Composed
+        self, run: Reconciliation, selection: Selection, observed: Observed, composed: Composed
     ) -> list[str]:
-        """Make everything but the status what it shall be; name the resources that cannot be."""
-        needs = _needs_of(chosen.composition, run.subject.namespace)
+        """Write everything but the status; return the names of resources that failed."""
+        needs = _needs_of(selection.composition, run.subject.namespace)
         run.track(Dependencies(composed.refs, composed.requirements, needs))
-        self._objects.give_up(composed, observed.resources)
-        adopt = chosen.composition.annotations.get(ADOPT, "")
-        refused = self._objects.refused(run, composed, observed.resources, adopt)
+        self._objects.delete_undesired(composed, observed.resources)
+        adopt = selection.composition.annotations.get(ADOPT, "")
+        conflicts = self._objects.find_conflicts(run, composed, observed.resources, adopt)
         self._write_refs(run, composed)
-        return self._objects.apply_all(run, composed, observed.resources, refused)
+        return self._objects.apply_all(run, composed, observed.resources, conflicts)
 
-    def _seen_anew(self, run: Pass, chosen: Selection, composed: Composed) -> _Recomposed | None:
-        """Compose over what the cluster made of what was just written.
+    def _recompose(
+        self, run: Reconciliation, selection: Selection, composed: Composed
+    ) -> _Recomposed | None:
+        """Run the pipeline over the resources that were just applied.
 
-        So the status that is written says how it is, not how it was. None leaves that to the
-        next pass: where it fails, which is reported then, and where people would wait for it.
+        The status then describes their new state. Returns None to leave that to the next
+        reconciliation: after a failure, which is reported there, and for a slow pipeline.
         """
-        if sum(each.seconds for each in composed.outcomes) > _SOON_SECONDS:
+        if sum(outcome.seconds for outcome in composed.outcomes) > _SOON_SECONDS:
             return None
         try:
             observed = self._observe(run)
-            found = self._pipelines.compose(
-                chosen.composition, observed, self._kind, composed.requirements
+            recomposed = self._pipelines.compose(
+                selection.composition, observed, self._kind, composed.requirements
             )
-            self._refuse_emptiness(chosen.composition, found, observed)
+            self._refuse_empty(selection.composition, recomposed, observed)
         except Conflict:
             raise
         except KanisterError:
             return None
-        return None if found.error is not None else _Recomposed(observed, found)
+        return None if recomposed.error is not None else _Recomposed(observed, recomposed)
 
-    def _note_deprecation(self, xr: KubeObject, notice: Notice) -> None:
-        """Write a deprecated function of a pipeline into the log, and count it."""
+    def _report_deprecation(self, xr: KubeObject, notice: Notice) -> None:
+        """Log and count a deprecated function of a pipeline."""
         metadata = xr["metadata"]
         namespace = metadata.get("namespace")
-        where = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
-        _LOG.warning("%s %s: %s", self._kind.kind, where, notice.message)
+        path = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+        _LOG.warning("%s %s: %s", self._kind.kind, path, notice.message)
         self._part.metrics.count_deprecated(
             notice.function, notice.version, str(notice.facts.get("removedIn", ""))
         )
 
-    def _write_choice(self, run: Pass) -> None:
-        """Have a resource keep what was chosen for it, though nothing came of it.
+    def _write_selection(self, run: Reconciliation) -> None:
+        """Write the selected composition and revision although composing failed.
 
-        Its owner must see what failed, another Composition that comes must not take its
-        place, and a resource that follows nobody is held to its first revision.
+        They show the user what failed, a new Composition does not replace the selected one, and
+        a resource with a Manual policy keeps its first revision.
         """
         if run.machinery:
             self._write_machinery(run, dict(run.machinery), {})
 
-    def _write_refs(self, run: Pass, composed: Composed) -> None:
-        """Write down, in one write, what will be there and what the resource holds."""
+    def _write_refs(self, run: Reconciliation, composed: Composed) -> None:
+        """Write references, finalizer and label with a single request."""
         metadata: dict[str, Any] = {}
         finalizers = run.metadata.get("finalizers") or []
         if FINALIZER not in finalizers:
@@ -386,30 +395,30 @@ class CompositeReconciler:
             run.machinery.clear()
 
     def _write_machinery(
-        self, run: Pass, changed: dict[str, Any], metadata: dict[str, Any]
+        self, run: Reconciliation, changed: dict[str, Any], metadata: dict[str, Any]
     ) -> None:
         patch: dict[str, Any] = {
             "metadata": {**metadata, "resourceVersion": run.metadata["resourceVersion"]}
         }
         if changed:
             patch["spec"] = changed if self._kind.is_legacy else {MACHINERY_KEY: changed}
-        run.take(self._patch(run.xr, patch))
+        run.update(self._patch(run.xr, patch))
         self._cache.remember(run.xr)
 
-    def _publish(self, run: Pass, composed: Composed) -> None:
-        """Write the connection details of a legacy resource to its Secret, if they changed."""
+    def _publish(self, run: Reconciliation, composed: Composed) -> None:
+        """Write changed connection details of a legacy resource to its Secret."""
         reference = spec_of(run.xr).get("writeConnectionSecretToRef")
         if not self._kind.is_legacy or not isinstance(reference, Mapping):
             return
         keys = self._kind.connection_secret_keys
-        wanted = {
+        details = {
             key: value
             for key, value in composed.connection_details.items()
             if not keys or key in keys
         }
         namespace, name = str(reference.get("namespace") or ""), str(reference.get("name") or "")
-        there = self._connection_details(namespace, name)
-        if not wanted or all(there.get(key) == value for key, value in wanted.items()):
+        existing = self._connection_details(namespace, name)
+        if not details or all(existing.get(key) == value for key, value in details.items()):
             return
         owner = controller_reference(run.xr)
         self._cluster.apply(
@@ -418,32 +427,34 @@ class CompositeReconciler:
                 "kind": "Secret",
                 "metadata": {"namespace": namespace, "name": name, "ownerReferences": [owner]},
                 "type": "connection.crossplane.io/v1alpha1",
-                "data": {**there, **wanted},
+                "data": {**existing, **details},
             },
             field_manager=COMPOSITE_MANAGER,
             force=True,
         )
-        self._tell(run.subject, NORMAL, "PublishConnectionSecret", "Published connection details")
+        self._post_event(
+            run.subject, NORMAL, "PublishConnectionSecret", "Published connection details"
+        )
         run.status["connectionDetails"] = {"lastPublishedTime": text_of_time(self._clock.now())}
 
-    # Telling how it went
+    # Status
 
-    def _say_failure(
+    def _report_failure(
         self,
-        run: Pass,
+        run: Reconciliation,
         error: KanisterError,
         custom: Iterable[CustomCondition],
         unavailable: str = "",
     ) -> Outcome:
         message = error.message
-        self._tell(run.subject, WARNING, COMPOSE, message)
+        self._post_event(run.subject, WARNING, COMPOSE, message)
         run.conditions.set_after_failure(message, custom, is_judged=not unavailable)
         self._write_status(run)
         return Outcome(is_failed=True, unavailable=unavailable)
 
-    def _write_status(self, run: Pass, desired: Mapping[str, Any] | None = None) -> None:
-        wanted = run.wanted_status(desired)
-        if wanted is None:
+    def _write_status(self, run: Reconciliation, desired: Mapping[str, Any] | None = None) -> None:
+        status = run.desired_status(desired)
+        if status is None:
             return
         metadata = {"name": run.metadata["name"], "uid": run.metadata["uid"]}
         if run.metadata.get("namespace"):
@@ -453,26 +464,26 @@ class CompositeReconciler:
                 "apiVersion": run.xr["apiVersion"],
                 "kind": run.xr["kind"],
                 "metadata": metadata,
-                "status": wanted,
+                "status": status,
             },
             field_manager=COMPOSITE_MANAGER,
             force=True,
             subresource="status",
         )
-        log_turn(run.subject, synced_of(run.xr), synced_of(written))
-        run.take(written)
+        log_transition(run.subject, synced_of(run.xr), synced_of(written))
+        run.update(written)
         self._cache.remember(written)
 
-    def _again(self, run: Pass) -> float | None:
+    def _poll_after(self, run: Reconciliation) -> float | None:
         interval = annotations_of(run.xr).get(POLL_INTERVAL)
         seconds = self._poll_seconds
         if interval:
             try:
                 seconds = max(parse_seconds(interval), _LEAST_POLL_SECONDS)
             except KanisterError as error:
-                what = f"metadata.annotations[{POLL_INTERVAL}]"
-                message = f"{what} counts for nothing: {error.message}"
-                self._tell(run.subject, WARNING, "PollInterval", message)
+                path = f"metadata.annotations[{POLL_INTERVAL}]"
+                message = f"{path} is ignored: {error.message}"
+                self._post_event(run.subject, WARNING, "PollInterval", message)
         return seconds or None
 
     def _patch(self, xr: KubeObject, patch: Mapping[str, Any]) -> KubeObject:
@@ -488,11 +499,11 @@ class CompositeReconciler:
 
 
 def _needs_of(composition: Composition, namespace: str) -> tuple[Data, ...]:
-    """Select what the composition itself wants functions to be given."""
+    """Return the selectors of resources that the composition itself requires."""
     steps = composition.steps
     refs = (step.input_ref for step in steps)
-    inputs = tuple(each.selector(namespace) for each in refs if isinstance(each, InputRef))
-    return (*inputs, *(each for step in steps for each in step.required_resources.values()))
+    inputs = tuple(ref.selector(namespace) for ref in refs if isinstance(ref, InputRef))
+    return (*inputs, *(selector for step in steps for selector in step.required_resources.values()))
 
 
 def _unavailable(error: KanisterError) -> str:

@@ -1,4 +1,4 @@
-"""CompositionRevisions: made, raised or found for what a Composition says now."""
+"""CompositionRevisions: creating or renumbering the revision of a Composition's current spec."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kanister_py.core.kube.parts import (
     controller_reference,
     is_controlled_by,
     labels_of,
+    name_of,
     spec_of,
     with_controller,
 )
@@ -31,15 +32,15 @@ from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 
 _CREATED: Final = "CreateRevision"
-_RAISED: Final = "UpdateRevision"
+_UPDATED: Final = "UpdateRevision"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def reconcile_composition(cluster: Cluster, name: str, tell: PostEvent) -> str:
-    """Make, raise or find the revision of a Composition; give its name.
+def reconcile_composition(cluster: Cluster, name: str, post_event: PostEvent) -> str:
+    """Create, renumber or find the revision of a Composition; return its name.
 
-    Empty if there is no Composition to have one. Two that do this at once end with one
-    revision: its name follows from what it says.
+    Returns an empty string if the Composition does not exist or is being deleted. Concurrent
+    calls end up with one revision, because its name is derived from its content.
     """
     composition = find(cluster, COMPOSITIONS, name)
     if composition is None or composition["metadata"].get("deletionTimestamp"):
@@ -49,35 +50,40 @@ def reconcile_composition(cluster: Cluster, name: str, tell: PostEvent) -> str:
     ).items
     subject = subject_of(composition)
     ours = {
-        each["metadata"]["name"]: each for each in revisions if not _is_foreign(each, composition)
+        revision["metadata"]["name"]: revision
+        for revision in revisions
+        if not _is_foreign(revision, composition)
     }
-    for each in revisions:
-        if each["metadata"]["name"] not in ours:
-            other = controller_of(each) or {}
-            tell(
+    for revision in revisions:
+        if name_of(revision) not in ours:
+            controller = controller_of(revision) or {}
+            post_event(
                 subject,
                 WARNING,
-                _RAISED,
-                f"Revision {each['metadata']['name']} is controlled by {other.get('kind')} "
-                f"{other.get('name')}; it is left alone",
+                _UPDATED,
+                f"Revision {name_of(revision)} is controlled by {controller.get('kind')} "
+                f"{controller.get('name')}; it is ignored",
             )
     identity = composition_identity(spec_of(composition), labels_of(composition))
-    existing = {name: _numbered(each, composition) for name, each in ours.items()}
+    existing = {name: _numbered(revision, composition) for name, revision in ours.items()}
     plan = number_revision(identity, list(existing.values()))
     for orphan in plan.adopted:
         ours[orphan] = cluster.replace(with_controller(ours[orphan], composition))
     if plan.change is Change.NONE:
         return plan.name
     if plan.change is Change.RAISE:
-        return _raise(cluster, ours[plan.name], plan.number, subject, tell)
-    taken = {each["metadata"]["name"] for each in revisions} - {
-        each for each, found in existing.items() if found.identity == identity
+        return _raise(cluster, ours[plan.name], plan.number, subject, post_event)
+    taken_names = {revision["metadata"]["name"] for revision in revisions} - {
+        name for name, numbered in existing.items() if numbered.identity == identity
     }
-    return _create(cluster, composition, identity, plan.number, taken, tell)
+    return _create(cluster, composition, identity, plan.number, taken_names, post_event)
 
 
 def _is_foreign(revision: KubeObject, composition: KubeObject) -> bool:
-    """Say whether another owner controls a revision; an owner that was made anew does not."""
+    """Return whether another object controls a revision.
+
+    A Composition that was deleted and created again is not another object.
+    """
     owner = controller_of(revision)
     if owner is None or is_controlled_by(revision, composition):
         return False
@@ -99,10 +105,10 @@ def _numbered(revision: KubeObject, composition: KubeObject) -> Numbered:
 
 
 def _raise(
-    cluster: Cluster, revision: KubeObject, number: int, subject: Subject, tell: PostEvent
+    cluster: Cluster, revision: KubeObject, number: int, subject: Subject, post_event: PostEvent
 ) -> str:
     metadata = revision["metadata"]
-    # Over this very version: a controller that raised one meanwhile makes us look again.
+    # With the version that was read, so that a concurrent change leads to a retry.
     cluster.patch(
         COMPOSITION_REVISIONS,
         metadata["name"],
@@ -112,7 +118,9 @@ def _raise(
         },
         patch_type=PatchType.MERGE,
     )
-    tell(subject, NORMAL, _RAISED, f"Revision {metadata['name']} is in force again as {number}")
+    post_event(
+        subject, NORMAL, _UPDATED, f"Revision {metadata['name']} is in force again as {number}"
+    )
     name: str = metadata["name"]
     return name
 
@@ -122,21 +130,23 @@ def _create(
     composition: KubeObject,
     identity: str,
     number: int,
-    taken: set[str],
-    tell: PostEvent,
+    taken_names: set[str],
+    post_event: PostEvent,
 ) -> str:
     owner = composition["metadata"]["name"]
-    name = revision_name(owner, identity, taken)
+    name = revision_name(owner, identity, taken_names)
     try:
         cluster.create(_revision_of(composition, name, identity, number))
     except AlreadyExists:
-        # Another controller was faster, or the name is another Composition's: look again.
-        found = cluster.get(COMPOSITION_REVISIONS, name)
-        labels = labels_of(found)
+        # Another controller has created it, or the name belongs to another Composition.
+        existing = cluster.get(COMPOSITION_REVISIONS, name)
+        labels = labels_of(existing)
         if labels.get(COMPOSITION_NAME_LABEL) == owner:
-            raise Conflict(f"CompositionRevision {name} has just been made") from None
-        return _create(cluster, composition, identity, number, {*taken, name}, tell)
-    tell(subject_of(composition), NORMAL, _CREATED, f"Created new revision {name} as {number}")
+            raise Conflict(f"CompositionRevision {name} has just been created") from None
+        return _create(cluster, composition, identity, number, {*taken_names, name}, post_event)
+    post_event(
+        subject_of(composition), NORMAL, _CREATED, f"Created new revision {name} as {number}"
+    )
     return name
 
 
@@ -145,7 +155,7 @@ def _revision_of(composition: KubeObject, name: str, identity: str, number: int)
     spec = spec_of(composition)
     annotations = {**annotations_of(composition)}
     annotations.pop(_LAST_APPLIED, None)
-    made: dict[str, Any] = {
+    revision: dict[str, Any] = {
         "apiVersion": COMPOSITION_REVISIONS.api_version,
         "kind": "CompositionRevision",
         "metadata": {
@@ -161,5 +171,5 @@ def _revision_of(composition: KubeObject, name: str, identity: str, number: int)
         "spec": {**spec, "revision": number},
     }
     if annotations:
-        made["metadata"]["annotations"] = annotations
-    return made
+        revision["metadata"]["annotations"] = annotations
+    return revision

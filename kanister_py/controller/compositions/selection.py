@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kanister_py.controller.compositions.composition_index import CompositionIndex
-from kanister_py.controller.compositions.one_pass import Pass
+from kanister_py.controller.compositions.reconciliation import Reconciliation
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import NORMAL, PostEvent
 from kanister_py.core.compositions.definitions import machinery_of
@@ -35,14 +35,19 @@ class CompositionSelector:
     """Selector of compositions for one kind of composite resource."""
 
     def __init__(
-        self, compositions: CompositionIndex, kind: Kind, tell: PostEvent, *, uses_revisions: bool
+        self,
+        compositions: CompositionIndex,
+        kind: Kind,
+        post_event: PostEvent,
+        *,
+        uses_revisions: bool,
     ) -> None:
         self._compositions = compositions
         self._kind = kind
-        self._tell = tell
+        self._post_event = post_event
         self._uses_revisions = uses_revisions
 
-    def select(self, run: Pass) -> Selection:
+    def select(self, run: Reconciliation) -> Selection:
         """Select a composition, and set the references to it in `run.machinery`."""
         kind = self._kind
         selection = selection_of(machinery_of(run.xr, legacy=kind.is_legacy))
@@ -64,7 +69,7 @@ class CompositionSelector:
                 run.machinery["compositionRevisionRef"] = {"name": revision}
         if selected:
             message = f"Selected {' and '.join(selected)}"
-            self._tell(run.subject, NORMAL, "SelectComposition", message)
+            self._post_event(run.subject, NORMAL, "SelectComposition", message)
         composition = self._compositions.read(name, revision)
         self._set_connection_secret(run, composition)
         return Selection(composition, name, revision)
@@ -92,7 +97,7 @@ class CompositionSelector:
             return [pinned]
         return self._compositions.revisions(composition)
 
-    def _set_connection_secret(self, run: Pass, composition: Composition) -> None:
+    def _set_connection_secret(self, run: Reconciliation, composition: Composition) -> None:
         namespace = composition.connection_secrets_namespace
         has_secret = spec_of(run.xr).get("writeConnectionSecretToRef")
         if self._kind.is_legacy and namespace and not has_secret:

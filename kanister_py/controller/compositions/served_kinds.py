@@ -1,4 +1,4 @@
-"""Served kinds: which kinds of composite resources and claims there are, by their definitions."""
+"""Kinds of composite resources and claims that this controller serves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Served(NamedTuple):
 
 
 class ServedKinds:
-    """Kinds that are served, from when their definitions are established until they end."""
+    """Registry of the served kinds, from their establishment to the end of their definitions."""
 
     def __init__(
         self,
@@ -51,40 +51,43 @@ class ServedKinds:
         self._definitions: dict[str, GroupVersionResource] = {}
 
     def of(self, resource: GroupVersionResource) -> Served | None:
-        """Give what serves a resource, be it composite resources or claims."""
+        """Return the kind whose composite resources or claims have a resource type."""
         with self._lock:
             return self._served.get(resource)
 
     def __iter__(self) -> Iterator[Served]:
         with self._lock:
-            return iter([each for key, each in self._served.items() if key == each.resource])
+            return iter([served for key, served in self._served.items() if key == served.resource])
 
     def is_defined_by(self, name: str) -> bool:
-        """Say whether a definition is served."""
+        """Return whether a definition is served."""
         with self._lock:
             return name in self._definitions
 
     def is_ending(self, resource: GroupVersionResource) -> bool:
-        """Say whether the definition of a kind is being deleted."""
+        """Return whether the definition of a kind is being deleted."""
         key = ObjectKey("", f"{resource.resource}.{resource.group}")
         definition = self._cache.get_cached(DEFINITIONS, key)
         return definition is None or bool(definition["metadata"].get("deletionTimestamp"))
 
     def reconcile(self, name: str) -> float | None:
-        """Look at a definition, and serve what it offers; say when to look again."""
+        """Reconcile a definition and serve its kinds; return when to do so again."""
         part = self._part
-        observed = reconcile_definition(part.cluster, part.clock, name, part.post_event)
-        return self._follow(name, observed)
+        outcome = reconcile_definition(part.cluster, part.clock, name, part.post_event)
+        return self._update(name, outcome)
 
     def observe(self, name: str) -> float | None:
-        """Serve what a definition offers that another replica sees to."""
-        return self._follow(name, observe_definition(self._part.cluster, name))
+        """Serve the kinds of a definition that another replica reconciles."""
+        return self._update(name, observe_definition(self._part.cluster, name))
 
-    def _follow(self, name: str, found: DefinitionOutcome) -> float | None:
-        again = self._serve(name, found.kind) if found.kind is not None else None
-        if found.kind is None and self._cache.get_cached(DEFINITIONS, ObjectKey("", name)) is None:
+    def _update(self, name: str, outcome: DefinitionOutcome) -> float | None:
+        again = self._serve(name, outcome.kind) if outcome.kind is not None else None
+        if (
+            outcome.kind is None
+            and self._cache.get_cached(DEFINITIONS, ObjectKey("", name)) is None
+        ):
             self._stop_serving(name)
-        return again or found.again_seconds
+        return again or outcome.again_seconds
 
     def _serve(self, name: str, kind: Kind) -> float | None:
         try:
@@ -95,7 +98,7 @@ class ServedKinds:
                 else None
             )
         except NoMatch:
-            # Established, but not yet known to the server that was asked.
+            # Established, but not yet in the discovery of the API server that responded.
             return 1.0
         with self._lock:
             before = self._served.get(resource)
@@ -114,24 +117,23 @@ class ServedKinds:
             if withdrawn is not None and withdrawn != claim_resource:
                 del self._served[withdrawn]
                 self._cache.stop(withdrawn)
-        for role, each in ((Role.COMPOSITE, resource), (Role.CLAIM, claim_resource)):
-            for obj in self._cache.list_cached(each) if each is not None else ():
-                assert each is not None
-                self._enqueue(Task(role, each, key_of(obj)))
+        for obj in self._cache.list_cached(resource):
+            self._enqueue(Task(Role.COMPOSITE, resource, key_of(obj)))
+        if claim_resource is not None:
+            for obj in self._cache.list_cached(claim_resource):
+                self._enqueue(Task(Role.CLAIM, claim_resource, key_of(obj)))
         return None
 
     def _stop_serving(self, name: str) -> None:
-        """Let go of a kind whose definition is gone, once its resources are gone too."""
+        """Stop serving a kind whose definition is gone, once its resources are gone too."""
         if self._cache.get_cached(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name)) is not None:
-            # The cluster takes the resources away first, and each needs us for its end.
+            # The API server deletes the resources first, and this controller has to finalize them.
             return
         with self._lock:
             resource = self._definitions.pop(name, None)
             served = self._served.get(resource) if resource is not None else None
-            gone = (served.resource, served.claim_resource) if served is not None else ()
-            for each in gone:
-                if each is not None:
-                    self._served.pop(each, None)
-        for each in gone:
-            if each is not None:
-                self._cache.stop(each)
+            removed = (served.resource, served.claim_resource) if served is not None else ()
+            for removed_resource in filter(None, removed):
+                self._served.pop(removed_resource, None)
+        for removed_resource in filter(None, removed):
+            self._cache.stop(removed_resource)

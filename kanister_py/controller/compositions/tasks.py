@@ -1,4 +1,4 @@
-"""Tasks of the controller of compositions: which object is looked at, as what, and by whom."""
+"""Tasks in the work queue of the compositions part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kanister_py.executor.watch_cache import ObjectKey
 
 
 class Role(StrEnum):
-    """As what an object is looked at."""
+    """Role in which an object is reconciled."""
 
     DEFINITION = "CompositeResourceDefinition"
     COMPOSITION = "Composition"
@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 
 class Task(NamedTuple):
-    """One object that must be looked at."""
+    """Object to reconcile."""
 
     role: Role
     resource: GroupVersionResource
@@ -34,7 +34,7 @@ class Task(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of composite resource: how it is laid out, and what its definition says."""
+    """A kind of composite resource, as its definition describes it."""
 
     api_version: str
     kind: str
@@ -42,4 +42,4 @@ class Kind(NamedTuple):
     rules: XrdRules
     connection_secret_keys: tuple[str, ...] = ()
     claim_kind: str = ""
-    """The kind of its claims, if it offers any."""
+    """The kind of its claims; empty if it has none."""

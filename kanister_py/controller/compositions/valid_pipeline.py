@@ -1,4 +1,4 @@
-"""ValidPipeline: whether the functions that a CompositionRevision calls can compose."""
+"""ValidPipeline: the condition on whether the functions of a CompositionRevision can compose."""
 
 from __future__ import annotations
 
@@ -27,47 +27,48 @@ def reconcile_composition_revision(
     clock: Clock,
     revision: KubeObject,
     functions: Registry[FunctionRevision],
-    tell: PostEvent,
+    post_event: PostEvent,
 ) -> KubeObject | None:
-    """Have a revision say whether its pipeline is valid; give it if that had to be written.
+    """Set the condition ValidPipeline of a revision; return the revision if it was written.
 
-    It is for people to read. Composing looks at the functions itself, so that it
-    neither waits for this condition nor goes by one that is out of date.
+    The condition is for people. Composing checks the functions itself, so it neither waits for
+    this condition nor relies on an outdated one.
     """
     if revision["metadata"].get("deletionTimestamp"):
         return None
-    judgement = _judge(revision, functions)
+    findings = _check(revision, functions)
     try:
-        written = write_status(cluster, clock, revision, judgement, patched=COMPOSITION_REVISIONS)
+        written = write_status(cluster, clock, revision, findings, patched=COMPOSITION_REVISIONS)
     except NotFound:
         return None
     if written is revision:
         return None
-    for each in judgement:
-        if each["status"] == "False" and not _is_known(each, revision):
-            tell(subject_of(revision), WARNING, _CHECKED, each["message"])
+    for finding in findings:
+        if finding["status"] == "False" and not _has_condition(revision, finding):
+            post_event(subject_of(revision), WARNING, _CHECKED, finding["message"])
     return written
 
 
-def _judge(
+def _check(
     revision: KubeObject, functions: Registry[FunctionRevision]
 ) -> Sequence[Mapping[str, Any]]:
     name = revision["metadata"]["name"]
     try:
         composition = parse_composition(Document.of(revision, f"compositionrevisions {name}"))
     except InvalidDocument as error:
-        # Nobody knows what it would call.
+        # The functions that it calls are unknown.
         return [condition("Synced", "False", RECONCILE_ERROR, error.message)]
     synced = condition("Synced", "True", "ReconcileSuccess")
-    foreseen = check_pipeline(composition.steps, functions)
-    if foreseen.errors:
-        # Of several, the first one gives its name to all.
-        reason = next(iter(foreseen.errors.values())).reason
-        messages = {step: [error.message] for step, error in foreseen.errors.items()}
+    checked = check_pipeline(composition.steps, functions)
+    if checked.errors:
+        # The condition has one reason: that of the first error.
+        reason = next(iter(checked.errors.values())).reason
+        messages = {step: [error.message] for step, error in checked.errors.items()}
         return [synced, condition(VALID_PIPELINE, "False", reason, _text_of(messages))]
-    if foreseen.notices:
+    if checked.notices:
         messages = {
-            step: [each.message for each in notices] for step, notices in foreseen.notices.items()
+            step: [notice.message for notice in notices]
+            for step, notices in checked.notices.items()
         }
         return [synced, condition(VALID_PIPELINE, "True", DEPRECATED, _text_of(messages))]
     return [synced, condition(VALID_PIPELINE, "True", "ValidPipeline")]
@@ -75,10 +76,12 @@ def _judge(
 
 def _text_of(by_step: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(
-        f'Pipeline step "{step}": {each}' for step, messages in by_step.items() for each in messages
+        f'Pipeline step "{step}": {message}'
+        for step, messages in by_step.items()
+        for message in messages
     )
 
 
-def _is_known(wanted: Mapping[str, Any], revision: KubeObject) -> bool:
-    """Say whether a condition stood there before, in the same words."""
-    return any(wanted.items() <= each.items() for each in conditions_of(revision))
+def _has_condition(revision: KubeObject, finding: Mapping[str, Any]) -> bool:
+    """Return whether a revision already has a condition with the same message."""
+    return any(finding.items() <= existing.items() for existing in conditions_of(revision))

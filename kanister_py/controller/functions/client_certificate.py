@@ -1,6 +1,6 @@
-"""Client certificate: what functions are called with, in a Secret and in files beside it.
+"""Client certificate for calling functions, in a Secret and in files.
 
-What calls functions reads files; what renews certificates writes Secrets.
+The gRPC client reads files, and the renewal of certificates writes Secrets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLIENT: Final = "kanister-py-tls-client"
 def write_client_certificate(
     keeper: CertificateKeeper, folder: Path, namespace: str, authority_name: str
 ) -> None:
-    """Have the files say what the Secrets say, which are renewed if need be."""
+    """Renew the Secrets if necessary, and copy them to the files."""
     authority = keeper.keep_authority(namespace, authority_name)
     names = [f"kanister-py.{namespace}"]
     pair = keeper.keep_certificate(namespace, CLIENT, names, authority, is_client=True)
@@ -31,12 +31,12 @@ def write_client_certificate(
         ):
             _write(folder / name, text)
     except OSError as error:
-        why = f"{error.filename}: {error.strerror}"
-        raise CertificatesUnreadable(str(folder), why) from error
+        reason = f"{error.filename}: {error.strerror}"
+        raise CertificatesUnreadable(str(folder), reason) from error
 
 
 def _write(path: Path, text: str) -> None:
-    """Put a file in place whole, for nobody else's eyes; one that says the same is left."""
+    """Write a file atomically and readable by its owner only, unless its content is the same."""
     with suppress(OSError):
         if path.read_text() == text:
             return

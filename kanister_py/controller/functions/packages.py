@@ -1,8 +1,8 @@
-"""Functions: the package that each means, its active revisions, and those to be deleted.
+"""Reconciler of Functions: their packages and revisions.
 
-One pass reads the Function and its revisions, asks the registry which package is meant
-now, and writes what differs: the revision of that package, which revisions are active,
-which are deleted, and the conditions of the Function.
+It reads the Function and its revisions, resolves the package at the registry, and writes the
+differences: the revision of that package, the active revisions, the deleted revisions and the
+conditions of the Function.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ from kanister_py.ports.cluster import KubeObject, find
 from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
 
 Users = Callable[[str, Sequence[FunctionRevision]], Mapping[str, Sequence[str]]]
-"""Say of each revision of a function who needs it kept, in words."""
+"""Maps revisions of a function to descriptions of their users."""
 
 _PULL_ALWAYS_SECONDS: Final = 60.0
 _PAUSED: Final = "crossplane.io/paused"
-# What a revision has from its Function besides its package: it is no content, so it makes
-# no revision, and reaches the one in force.
-_HANDED_ON: Final = (
+# Fields that a revision copies from its Function. They are no content: a change of them creates
+# no revision and updates the current one.
+_COPIED_FIELDS: Final = (
     "packagePullPolicy",
     "packagePullSecrets",
     "ignoreCrossplaneConstraints",
@@ -110,8 +110,8 @@ _HANDED_ON: Final = (
 )
 
 
-class _Found(NamedTuple):
-    """The package that a Function means now."""
+class _ResolvedPackage(NamedTuple):
+    """The package that a Function refers to now."""
 
     reference: PackageReference
     digest: str
@@ -119,18 +119,18 @@ class _Found(NamedTuple):
 
 
 class FunctionReconciler:
-    """Reconciler of Functions: the revisions that each has, and those it no longer needs."""
+    """Reconciler of Functions."""
 
     def __init__(
         self, part: PartTools, tools: FunctionTools, settings: CompositionSettings, users: Users
     ) -> None:
-        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.post_event
+        self._cluster, self._clock, self._post_event = part.cluster, part.clock, part.post_event
         self._packages, self._entries = tools.packages, tools.entries
         self._settings = settings
         self._users = users
 
     def reconcile(self, name: str) -> float | None:
-        """Bring one Function to rest; say after how many seconds to look again, if at all."""
+        """Reconcile one Function; return the seconds until the next time, or None for a change."""
         function = find(self._cluster, FUNCTIONS, name)
         if function is None or function["metadata"].get("deletionTimestamp"):
             return None
@@ -139,29 +139,29 @@ class FunctionReconciler:
             write_status(self._cluster, self._clock, function, [paused])
             return None
         spec = spec_of(function)
-        wrong = list(
+        problems = list(
             problems_of_limits(spec.get("activeRevisionLimit"), spec.get("revisionHistoryLimit"))
         )
-        if wrong:
-            message = "; ".join(f"spec.{field}: {why}" for field, why in wrong)
+        if problems:
+            message = "; ".join(f"spec.{field}: {problem}" for field, problem in problems)
             self._refuse(function, "InvalidLimits", message)
             return None
-        if why := _problem_of_annotations(function):
-            self._refuse(function, "InvalidRuntime", f"metadata.annotations{why}")
+        if problem := _problem_of_annotations(function):
+            self._refuse(function, "InvalidRuntime", f"metadata.annotations{problem}")
             return None
         revisions = self._revisions_of(function)
         try:
-            found = self._resolve(function, revisions)
+            resolved = self._resolve(function, revisions)
         except KanisterError as error:
-            self._settle(function, revisions, None)
-            self._say_trouble(function, revisions, error)
+            self._activate(function, revisions, None)
+            self._report_problem(function, revisions, error)
             if isinstance(error, RegistryUnavailable):
-                # What runs keeps running; only what is new has to wait.
+                # Installed revisions keep running; retry for the new one.
                 raise
             return _PULL_ALWAYS_SECONDS
-        revisions = self._number(function, revisions, found)
-        self._settle(function, revisions, found)
-        self._install_needed(function, found.package)
+        revisions = self._apply_revision(function, revisions, resolved)
+        self._activate(function, revisions, resolved)
+        self._install_dependencies(function, resolved.package)
         return _PULL_ALWAYS_SECONDS if spec.get("packagePullPolicy") == "Always" else None
 
     def _revisions_of(self, function: KubeObject) -> list[KubeObject]:
@@ -169,101 +169,109 @@ class FunctionReconciler:
         listed = self._cluster.list(
             FUNCTION_REVISIONS, label_selector=f"{PACKAGE_LABEL}={name}"
         ).items
-        return [each for each in listed if not each["metadata"].get("deletionTimestamp")]
+        return [
+            revision for revision in listed if not revision["metadata"].get("deletionTimestamp")
+        ]
 
     # The package
 
-    def _resolve(self, function: KubeObject, revisions: Sequence[KubeObject]) -> _Found:
+    def _resolve(self, function: KubeObject, revisions: Sequence[KubeObject]) -> _ResolvedPackage:
         spec = spec_of(function)
         reference = parse_package_reference(str(spec.get("package") or ""))
         if runtime_of(function, self._settings.default_runtime) is Runtime.IN_PROCESS:
             return self._built_in(reference, is_ours=is_marked_in_process(function))
         logins = self._logins(spec)
-        digest = reference.digest or self._known_digest(function, revisions, reference)
+        digest = reference.digest or self._resolved_digest(function, revisions, reference)
         if not digest:
             digest = self._packages.resolve(reference, logins)
         text = self._packages.read(reference, digest, logins)
         package = parse_function_package(text, str(reference))
         record = package.annotations.get(LIFECYCLE)
         if record:
-            # What cannot be read would say of no version that it is on its way out.
+            # An unreadable record would hide deprecations, so it is an error.
             read_lifecycle(record)
-        return _Found(reference, digest, package)
+        return _ResolvedPackage(reference, digest, package)
 
-    def _built_in(self, reference: PackageReference, *, is_ours: bool) -> _Found:
-        """Take a function that comes with us for the package that a Function names.
+    def _built_in(self, reference: PackageReference, *, is_ours: bool) -> _ResolvedPackage:
+        """Return the built-in function with the name of a package.
 
-        One that was removed is refused; of one that nobody knows, its revision will say so.
+        A removed version is refused. An unknown function is reported by its revision.
         """
         name = reference.repository.rpartition("/")[2]
         with suppress(FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion):
             package = str(reference)
             choose_for_package(self._entries, package, reference.tag, is_ours=is_ours)
-        described = FunctionPackage(name, {}, {}, (COMPOSITION,))
-        # There are no bytes to name: the reference itself is what it is.
-        return _Found(reference, f"sha256:{function_identity(str(reference), None)}", described)
+        content = FunctionPackage(name, {}, {}, (COMPOSITION,))
+        # There is no content to hash, so the digest is that of the reference.
+        return _ResolvedPackage(
+            reference, f"sha256:{function_identity(str(reference), None)}", content
+        )
 
-    def _known_digest(
+    def _resolved_digest(
         self, function: KubeObject, revisions: Sequence[KubeObject], reference: PackageReference
     ) -> str:
-        """Give the digest that was resolved before: only `Always` looks where a tag has moved."""
+        """Return the digest from the status, unless the pull policy is `Always`."""
         if spec_of(function).get("packagePullPolicy") == "Always":
             return ""
         status = status_of(function)
         if status.get("currentIdentifier") != str(reference):
             return ""
         current = status.get("currentRevision")
-        for each in revisions:
-            if each["metadata"]["name"] == current:
-                return digest_of_revision(each)
+        for revision in revisions:
+            if revision["metadata"]["name"] == current:
+                return digest_of_revision(revision)
         return ""
 
     def _logins(self, spec: Mapping[str, Any]) -> list[RegistryLogin]:
-        names = [str(each.get("name")) for each in spec.get("packagePullSecrets") or ()]
+        names = [str(secret.get("name")) for secret in spec.get("packagePullSecrets") or ()]
         return logins_of(self._cluster, self._settings.namespace, names)
 
-    # The revision of it
+    # Its revision
 
-    def _number(
-        self, function: KubeObject, revisions: list[KubeObject], found: _Found
+    def _apply_revision(
+        self, function: KubeObject, revisions: list[KubeObject], resolved: _ResolvedPackage
     ) -> list[KubeObject]:
-        # Labels of its package, and over them those of the Function.
-        labels = labels_that_count({**found.package.labels, **labels_of(function)})
-        identity = function_identity(found.digest, labels)
-        existing = {each["metadata"]["name"]: _numbered(each, function) for each in revisions}
+        # Labels of the Function override those of the package.
+        labels = labels_that_count({**resolved.package.labels, **labels_of(function)})
+        identity = function_identity(resolved.digest, labels)
+        existing = {
+            revision["metadata"]["name"]: _numbered(revision, function) for revision in revisions
+        }
         plan = number_revision(identity, list(existing.values()))
-        by_name = {each["metadata"]["name"]: each for each in revisions}
+        by_name = {revision["metadata"]["name"]: revision for revision in revisions}
         for orphan in plan.adopted:
             by_name[orphan] = self._cluster.replace(with_controller(by_name[orphan], function))
         if plan.change is Change.CREATE:
-            taken = {each for each, numbered in existing.items() if numbered.identity != identity}
-            made = self._create(function, found, identity, labels, plan, taken)
-            by_name[made["metadata"]["name"]] = made
+            taken_names = {
+                name for name, numbered in existing.items() if numbered.identity != identity
+            }
+            created = self._create(function, resolved, identity, labels, plan, taken_names)
+            by_name[created["metadata"]["name"]] = created
         else:
             updated = self._update(function, by_name[plan.name], plan)
-            by_name[plan.name] = self._say_capabilities(updated, found.package)
+            by_name[plan.name] = self._write_capabilities(updated, resolved.package)
         return list(by_name.values())
 
     def _create(
         self,
         function: KubeObject,
-        found: _Found,
+        resolved: _ResolvedPackage,
         identity: str,
         labels: Mapping[str, str],
         plan: Numbering,
-        taken: set[str],
+        taken_names: set[str],
     ) -> KubeObject:
         owner = function["metadata"]["name"]
-        name = function_revision_name(owner, identity, taken)
+        name = function_revision_name(owner, identity, taken_names)
         spec = spec_of(function)
         is_manual = spec.get("revisionActivationPolicy") == ActivationPolicy.MANUAL
         annotations = {
-            **_inert_annotations(found.package.annotations),
+            **_inert_annotations(resolved.package.annotations),
             **_runtime_annotations(function),
         }
-        if found.reference.tag:
-            annotations[PACKAGE_TAG] = found.reference.tag
-        made = {
+        if resolved.reference.tag:
+            annotations[PACKAGE_TAG] = resolved.reference.tag
+        revision = {
             "apiVersion": FUNCTION_REVISIONS.api_version,
             "kind": "FunctionRevision",
             "metadata": {
@@ -274,26 +282,26 @@ class FunctionReconciler:
             },
             "spec": {
                 "desiredState": str(DesiredState.INACTIVE if is_manual else DesiredState.ACTIVE),
-                "image": found.reference.pinned(found.digest),
+                "image": resolved.reference.pinned(resolved.digest),
                 "revision": plan.number,
                 "tlsServerSecretName": f"{name}-tls-server",
-                **{key: spec[key] for key in _HANDED_ON if key in spec},
+                **{key: spec[key] for key in _COPIED_FIELDS if key in spec},
             },
         }
         try:
-            created = self._cluster.create(made)
+            created = self._cluster.create(revision)
         except AlreadyExists:
-            raise Conflict(f"FunctionRevision {name} has just been made") from None
+            raise Conflict(f"FunctionRevision {name} has just been created") from None
         message = f"Created new revision {name} as {plan.number}"
-        self._tell(subject_of(function), NORMAL, "CreateRevision", message)
-        return self._say_capabilities(created, found.package)
+        self._post_event(subject_of(function), NORMAL, "CreateRevision", message)
+        return self._write_capabilities(created, resolved.package)
 
-    # What it needs
+    # Dependencies of the package
 
-    def _install_needed(self, function: KubeObject, package: FunctionPackage) -> None:
-        """Install the Functions that a package needs and nobody has installed.
+    def _install_dependencies(self, function: KubeObject, package: FunctionPackage) -> None:
+        """Install missing Functions that a package depends on.
 
-        What cannot be had is reported, and keeps the Function itself from nothing.
+        A dependency that cannot be installed is reported, and does not affect the Function itself.
         """
         spec = spec_of(function)
         if spec.get("skipDependencyResolution"):
@@ -301,46 +309,46 @@ class FunctionReconciler:
         subject = subject_of(function)
         for dependency in package.dependencies:
             try:
-                made = self._install(spec, dependency)
+                created = self._install(spec, dependency)
             except (RegistryUnavailable, Conflict):
-                # Nobody's news, or what may pass: looked at again.
+                # Possibly temporary: retry without an event.
                 raise
             except KanisterError as error:
-                self._tell(subject, WARNING, "ResolveDependencies", error.message)
+                self._post_event(subject, WARNING, "ResolveDependencies", error.message)
                 continue
-            if made:
-                message = f"Installed Function {made}, which the package needs ({dependency})"
-                self._tell(subject, NORMAL, "ResolveDependencies", message)
+            if created:
+                message = f"Installed Function {created}, which the package needs ({dependency})"
+                self._post_event(subject, NORMAL, "ResolveDependencies", message)
 
     def _install(self, spec: Mapping[str, Any], dependency: Dependency) -> str:
-        """Install one dependency; give the name of what was made, if anything was."""
+        """Install one dependency; return the name of the new Function, empty if there is one."""
         if dependency.kind != "Function":
             raise DependencyUnresolved(
-                f"The package needs the {dependency.kind} {dependency}; see that it is installed"
+                f"The package needs the {dependency.kind} {dependency}; install it"
             )
-        there = list(map(_installed, self._cluster.list(FUNCTIONS).items))
-        if answers(dependency, there) is not None:
+        installed = list(map(_installed, self._cluster.list(FUNCTIONS).items))
+        if answers(dependency, installed) is not None:
             return ""
         tags: Sequence[str] = ()
         if not dependency.versions.startswith("sha256:"):
             tags = self._packages.tags(source_of(dependency), self._logins(spec))
-        wanted = package_for(dependency, tags)
-        name = name_for(wanted, [each.name for each in there])
+        package = package_for(dependency, tags)
+        name = name_for(package, [other.name for other in installed])
         secrets = spec.get("packagePullSecrets")
-        made: dict[str, Any] = {
+        function: dict[str, Any] = {
             "apiVersion": FUNCTIONS.api_version,
             "kind": "Function",
             "metadata": {"name": name},
-            "spec": {"package": wanted, **({"packagePullSecrets": secrets} if secrets else {})},
+            "spec": {"package": package, **({"packagePullSecrets": secrets} if secrets else {})},
         }
         try:
-            self._cluster.create(made)
+            self._cluster.create(function)
         except AlreadyExists:
-            raise Conflict(f"Function {name} has just been made") from None
+            raise Conflict(f"Function {name} has just been created") from None
         return name
 
-    def _say_capabilities(self, revision: KubeObject, package: FunctionPackage) -> KubeObject:
-        """Say what a package is made for: a crash may have left its revision without that."""
+    def _write_capabilities(self, revision: KubeObject, package: FunctionPackage) -> KubeObject:
+        """Write the capabilities of a package, which are missing after a crash."""
         status = status_of(revision)
         if status.get("capabilities"):
             return revision
@@ -349,50 +357,53 @@ class FunctionReconciler:
 
     def _update(self, function: KubeObject, revision: KubeObject, plan: Numbering) -> KubeObject:
         spec = spec_of(function)
-        theirs = spec_of(revision)
-        wanted = {key: value for key, value in theirs.items() if key not in _HANDED_ON}
-        wanted.update({key: spec[key] for key in _HANDED_ON if key in spec})
-        wanted["revision"] = plan.number
+        current = spec_of(revision)
+        desired = {key: value for key, value in current.items() if key not in _COPIED_FIELDS}
+        desired.update({key: spec[key] for key in _COPIED_FIELDS if key in spec})
+        desired["revision"] = plan.number
         annotations = dict(annotations_of(revision))
         for key in _RUNTIME_ANNOTATIONS:
             annotations.pop(key, None)
         annotations.update(_runtime_annotations(function))
-        if (wanted, annotations) == (theirs, annotations_of(revision)):
+        if (desired, annotations) == (current, annotations_of(revision)):
             return revision
         metadata = {**revision["metadata"], "annotations": annotations}
-        updated = self._cluster.replace({**revision, "metadata": metadata, "spec": wanted})
+        updated = self._cluster.replace({**revision, "metadata": metadata, "spec": desired})
         if plan.change is Change.RAISE:
             name = revision["metadata"]["name"]
-            message = f"Revision {name} is in force again as {plan.number}"
-            self._tell(subject_of(function), NORMAL, "UpdateRevision", message)
+            message = f"Revision {name} is current again as {plan.number}"
+            self._post_event(subject_of(function), NORMAL, "UpdateRevision", message)
         return updated
 
-    # Which revisions serve, which go, and what the status says of it
+    # Activation, garbage collection and status
 
-    def _settle(
-        self, function: KubeObject, revisions: Sequence[KubeObject], found: _Found | None
+    def _activate(
+        self,
+        function: KubeObject,
+        revisions: Sequence[KubeObject],
+        resolved: _ResolvedPackage | None,
     ) -> None:
         spec = spec_of(function)
         policy = ActivationPolicy(
             spec.get("revisionActivationPolicy") or ActivationPolicy.AUTOMATIC
         )
         limit = int(spec.get("activeRevisionLimit") or DEFAULT_ACTIVE_LIMIT)
-        facts = [revision_of(each) for each in revisions]
+        facts = [revision_of(revision) for revision in revisions]
         plan = plan_activation(facts, limit, policy)
         changed = dict.fromkeys(plan.activate, DesiredState.ACTIVE)
         changed.update(dict.fromkeys(plan.deactivate, DesiredState.INACTIVE))
-        by_name = {each["metadata"]["name"]: each for each in revisions}
+        by_name = {revision["metadata"]["name"]: revision for revision in revisions}
         for name, state in changed.items():
             revision = by_name[name]
-            wanted = {**spec_of(revision), "desiredState": str(state)}
-            by_name[name] = self._cluster.replace({**revision, "spec": wanted})
+            desired = {**spec_of(revision), "desiredState": str(state)}
+            by_name[name] = self._cluster.replace({**revision, "spec": desired})
             message = f"Revision {name} is now {state}"
-            self._tell(subject_of(function), NORMAL, "TransitionRevision", message)
-        facts = [revision_of(each) for each in by_name.values()]
-        gone = self._collect(function, facts, by_name)
-        if found is not None:
-            kept = [each for each in facts if each.name not in gone]
-            self._say_health(function, kept, by_name, plan, found)
+            self._post_event(subject_of(function), NORMAL, "TransitionRevision", message)
+        facts = [revision_of(revision) for revision in by_name.values()]
+        removed = self._collect(function, facts, by_name)
+        if resolved is not None:
+            kept = [fact for fact in facts if fact.name not in removed]
+            self._write_health(function, kept, by_name, plan, resolved)
 
     def _collect(
         self,
@@ -407,31 +418,31 @@ class FunctionReconciler:
         users = self._users(function["metadata"]["name"], facts)
         revisions = [
             Revision(
-                each.name,
-                each.number,
+                fact.name,
+                fact.number,
                 (
-                    *(("is active",) if each.desired_state is DesiredState.ACTIVE else ()),
-                    *users.get(each.name, ()),
+                    *(("is active",) if fact.desired_state is DesiredState.ACTIVE else ()),
+                    *users.get(fact.name, ()),
                 ),
             )
-            for each in facts
+            for fact in facts
         ]
         removed = plan_collection(revisions, history).removed
         for name in removed:
             delete_as_seen(self._cluster, FUNCTION_REVISIONS, by_name[name])
-            message = f"Removed revision {name}: {history} are kept, and nothing uses it"
-            self._tell(subject_of(function), NORMAL, "GarbageCollect", message)
+            message = f"Removed revision {name}, which is unused and beyond the limit of {history}"
+            self._post_event(subject_of(function), NORMAL, "GarbageCollect", message)
         return set(removed)
 
-    def _say_health(
+    def _write_health(
         self,
         function: KubeObject,
         facts: Sequence[FunctionRevision],
         by_name: Mapping[str, KubeObject],
         plan: Activation,
-        found: _Found,
+        resolved: _ResolvedPackage,
     ) -> None:
-        newest = max(facts, key=lambda each: each.rank)
+        newest = max(facts, key=lambda fact: fact.rank)
         inactive = "" if newest.desired_state is DesiredState.ACTIVE else "Package is inactive"
         message = "" if newest.is_healthy else _health_message(by_name[newest.name])
         if message and plan.held:
@@ -442,17 +453,17 @@ class FunctionReconciler:
         ]
         fields = {
             "currentRevision": newest.name,
-            "currentIdentifier": str(found.reference),
-            "resolvedPackage": found.reference.pinned(found.digest),
+            "currentIdentifier": str(resolved.reference),
+            "resolvedPackage": resolved.reference.pinned(resolved.digest),
         }
         status = {**status_of(function), **fields}
         write_status(self._cluster, self._clock, function, conditions, status)
 
-    def _say_trouble(
+    def _report_problem(
         self, function: KubeObject, revisions: Sequence[KubeObject], error: KanisterError
     ) -> None:
-        self._tell(subject_of(function), WARNING, "UnpackPackage", error.message)
-        has_any = any(revision_of(each).is_routable for each in revisions)
+        self._post_event(subject_of(function), WARNING, "UnpackPackage", error.message)
+        has_any = any(revision_of(revision).is_routable for revision in revisions)
         if isinstance(error, RegistryUnavailable) and has_any:
             return
         self._refuse(function, "UnpackingPackage", error.message)
@@ -463,13 +474,13 @@ class FunctionReconciler:
 
 
 def _problem_of_annotations(function: KubeObject) -> str:
-    found = _runtime_annotations(function)
-    runtime = found.get(RUNTIME, "")
+    values = _runtime_annotations(function)
+    runtime = values.get(RUNTIME, "")
     if runtime and runtime not in tuple(Runtime):
-        known = ", ".join(Runtime)
-        return f"[{RUNTIME}]: expected one of {known}, found {runtime!r}"
+        runtimes = ", ".join(Runtime)
+        return f"[{RUNTIME}]: expected one of {runtimes}, found {runtime!r}"
     try:
-        parse_size(found.get(ANSWER_LIMIT) or "0")
+        parse_size(values.get(ANSWER_LIMIT) or "0")
     except InvalidQuantity as error:
         return f"[{ANSWER_LIMIT}]: {error}"
     return ""
@@ -509,16 +520,16 @@ def _numbered(revision: KubeObject, function: KubeObject) -> Numbered:
 
 
 def _health_message(revision: KubeObject) -> str:
-    found = condition_of(revision, "RuntimeHealthy")
-    if not found or found.get("status") == "True":
+    healthy = condition_of(revision, "RuntimeHealthy")
+    if not healthy or healthy.get("status") == "True":
         return 'Package runtime health is "Unknown"'
-    message = str(found.get("message") or "")
-    health = f'Package runtime health is "{found.get("status")}"'
+    message = str(healthy.get("message") or "")
+    health = f'Package runtime health is "{healthy.get("status")}"'
     return f"{health} with message: {message}" if message else health
 
 
 def _installed(function: KubeObject) -> Installed:
-    """Say which package a Function is of; one whose package nobody can read is of none."""
+    """Return the package of a Function; an invalid reference gives an empty one."""
     try:
         package = parse_package_reference(str(spec_of(function).get("package")))
     except InvalidPackageReference:

@@ -1,4 +1,4 @@
-"""Pull secrets: logins for registries of packages, as a kubelet reads them."""
+"""Pull secrets: logins for package registries, in the formats that the kubelet reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = (".dockerconfigjson", ".dockercfg")
 
 
 def logins_of(cluster: Cluster, namespace: str, names: Sequence[str]) -> list[RegistryLogin]:
-    """Read the logins of pull secrets; one that is missing or says nothing logs in nowhere."""
+    """Read the logins of pull secrets; missing and empty Secrets are skipped."""
     logins: list[RegistryLogin] = []
     for name in names:
         secret = find(cluster, SECRETS, name, namespace) or {}
@@ -40,7 +40,7 @@ def _logins_in(encoded: str) -> Iterator[RegistryLogin]:
         try:
             username, password = credentials_in(login)
         except ValueError:
-            # One that nobody can read must not keep the others from being used.
+            # An unreadable login must not prevent the use of the others.
             continue
         host = registry.removeprefix("https://").removeprefix("http://").partition("/")[0]
         yield RegistryLogin(host, username, password)

@@ -1,7 +1,7 @@
-"""Runtime of functions: something that answers for each active revision, and how it fares.
+"""Reconciler of the runtimes of active FunctionRevisions.
 
-A revision is run by a Deployment of ours, in this process, or by users themselves. What is
-no longer active goes on for a while: calls under way end before its pods do.
+A revision runs in a Deployment, in this process, or outside of our control (External). The pods
+of an inactive revision are kept for a while, so that calls in progress can end.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from kanister_py.core.revisions.substitutes import choose_for_package
 from kanister_py.ports.cluster import KubeObject, Propagation, find
 
 ENDPOINT: Final = "kanister-py.io/endpoint"
-"""Where a revision answers that users run themselves."""
+"""Annotation with the endpoint of a revision with the runtime External."""
 
 _DEFAULT_CONFIG: Final = "default"
-_LOOKS_AGAIN_SECONDS: Final = 10.0
+_RECHECK_SECONDS: Final = 10.0
 
 
 class FunctionRuntime:
-    """Reconciler of revisions of functions: what runs for each, and where it answers."""
+    """Reconciler of the Deployments and endpoints of FunctionRevisions."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class FunctionRuntime:
         self._ready_addresses = ready_addresses
 
     def reconcile(self, name: str) -> float | None:
-        """Bring what runs one revision to rest; say after how many seconds to look again."""
+        """Reconcile the runtime of one revision; return the seconds until the next time."""
         revision = find(self._cluster, FUNCTION_REVISIONS, name)
         if revision is None or revision["metadata"].get("deletionTimestamp"):
             return None
@@ -83,19 +83,19 @@ class FunctionRuntime:
             return self._stop(revision)
         runtime = runtime_of(revision, self._settings.default_runtime)
         if runtime is Runtime.IN_PROCESS:
-            self._run_here(revision)
+            self._run_in_process(revision)
             return None
         if runtime is Runtime.EXTERNAL:
             annotations = annotations_of(revision)
             status = status_of(revision)
             endpoint = str(annotations.get(ENDPOINT) or status.get("endpoint") or "")
-            why = "" if endpoint else f"nobody has said where it answers, as {ENDPOINT}"
-            self._say(revision, endpoint, why)
+            problem = "" if endpoint else f"it has no endpoint; set the annotation {ENDPOINT}"
+            self._write_status(revision, endpoint, problem)
             return None
-        return self._run(revision)
+        return self._run_deployment(revision)
 
-    def _run_here(self, revision: KubeObject) -> None:
-        """Have exactly the version run a revision that its tag names, or say why none does."""
+    def _run_in_process(self, revision: KubeObject) -> None:
+        """Run a revision with the built-in version that its tag names, if there is one."""
         image, tag = str(spec_of(revision).get("image") or ""), tag_of_revision(revision)
         try:
             choice = choose_for_package(
@@ -106,16 +106,16 @@ class FunctionRuntime:
                 strict=self._settings.is_strict,
             )
         except KanisterError as error:
-            self._say(revision, "", error.message)
+            self._write_status(revision, "", error.message)
             return
         function, version = choice.chosen.function, str(choice.chosen.version)
-        messages = [each.message for each in choice.notices]
+        messages = [notice.message for notice in choice.notices]
         if choice.chosen.version != version_of_revision(revision):
             stable = ", the stable version" if choice.chosen.is_stable else ""
             messages.append(f"Runs {function} {version}{stable}")
-        self._say(revision, builtin_endpoint(function, version), "", "; ".join(messages))
+        self._write_status(revision, builtin_endpoint(function, version), "", "; ".join(messages))
 
-    def _run(self, revision: KubeObject) -> float:
+    def _run_deployment(self, revision: KubeObject) -> float:
         name, namespace = revision["metadata"]["name"], self._settings.namespace
         config = self._config_of(revision)
         apply_if_changed(self._cluster, SERVICES, service_of(revision, namespace, config))
@@ -133,24 +133,24 @@ class FunctionRuntime:
         )
         facts = self._tools.certificates.read(pair.certificate)
         fingerprint = facts.fingerprint if facts is not None else ""
-        wanted = deployment_of(revision, namespace, config, certificate=fingerprint)
-        deployment = apply_if_changed(self._cluster, DEPLOYMENTS, wanted)
-        why = unhealthy_reason(deployment, len(self._ready_addresses(name)))
-        self._say(revision, service_endpoint(name, namespace), why)
-        # The watches tell when it is up; should one be cut, nobody waits for long.
-        return _LOOKS_AGAIN_SECONDS if why else self._settings.looks_every_seconds
+        desired = deployment_of(revision, namespace, config, certificate=fingerprint)
+        deployment = apply_if_changed(self._cluster, DEPLOYMENTS, desired)
+        problem = unhealthy_reason(deployment, len(self._ready_addresses(name)))
+        self._write_status(revision, service_endpoint(name, namespace), problem)
+        # The watches report when it is ready; the delay is for a broken watch.
+        return _RECHECK_SECONDS if problem else self._settings.certificate_check_seconds
 
     def _stop(self, revision: KubeObject) -> float | None:
-        """Take a revision out of service: nobody calls it any more, then its pods go."""
+        """Stop calling a revision, and delete its Deployment after a delay."""
         name, namespace = revision["metadata"]["name"], self._settings.namespace
         stopped = condition("RuntimeActive", "False", "InactiveRuntime")
         revision = write_status(self._cluster, self._clock, revision, [stopped])
         deployment = find(self._cluster, DEPLOYMENTS, name, namespace)
         if deployment is None or not is_controlled_by(deployment, revision):
             return None
-        left = self._drained_at(revision) - self._clock.now().timestamp()
-        if left > 0:
-            return left
+        seconds = self._drained_at(revision) - self._clock.now().timestamp()
+        if seconds > 0:
+            return seconds
         delete_as_seen(self._cluster, DEPLOYMENTS, deployment, Propagation.BACKGROUND)
         return None
 
@@ -163,17 +163,19 @@ class FunctionRuntime:
         reference = spec_of(revision).get("runtimeConfigRef") or {}
         name = str(reference.get("name") or _DEFAULT_CONFIG)
         try:
-            found = self._cluster.get(RUNTIME_CONFIGS, name)
+            config = self._cluster.get(RUNTIME_CONFIGS, name)
         except NotFound:
             if name == _DEFAULT_CONFIG:
                 return {}
             raise
-        spec: Mapping[str, Any] = spec_of(found)
+        spec: Mapping[str, Any] = spec_of(config)
         return spec
 
-    def _say(self, revision: KubeObject, endpoint: str, why_not: str, message: str = "") -> None:
-        if why_not:
-            healthy = condition("RuntimeHealthy", "False", "UnhealthyPackageRevision", why_not)
+    def _write_status(
+        self, revision: KubeObject, endpoint: str, problem: str, message: str = ""
+    ) -> None:
+        if problem:
+            healthy = condition("RuntimeHealthy", "False", "UnhealthyPackageRevision", problem)
         else:
             healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision", message)
         active = condition("RuntimeActive", "True", "ActiveRuntime")

@@ -1,4 +1,4 @@
-"""Settings of composing, and the tools that functions are called and run with."""
+"""Settings of the compositions part, and its adapters for calling and running functions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from kanister_py.ports.packages import Packages
 
 
 class CompositionSettings(NamedTuple):
-    """What of compositions is switched on, and how.
+    """Settings of the compositions part.
 
-    `uses_revisions` makes revisions of Compositions; without it a composite resource uses
+    `uses_revisions` creates revisions of Compositions; without it a composite resource uses
     the Composition itself. `runs_functions` installs and runs packages of functions.
-    `keeps_revisions` bounds how many revisions of a Composition that nobody uses are kept;
-    0 keeps all.
+    `keeps_revisions` is the number of unused revisions of a Composition to keep; 0 keeps all.
     """
 
     namespace: str
@@ -30,39 +29,39 @@ class CompositionSettings(NamedTuple):
     runs_functions: bool = False
     gives_resources: bool = True
     restricts_resources: bool = False
-    """Whether namespaced composite resources require resources of their own namespace only."""
+    """Restrict the required resources of namespaced composite resources to their namespace."""
     keeps_revisions: int = 0
     poll_seconds: float = 0.0
     workers: int = 32
     default_runtime: Runtime = Runtime.DEPLOYMENT
     is_strict: bool = False
-    """Refuse to run, for packages of others, releases that no version here stands for."""
+    """Refuse third-party packages whose release has no built-in counterpart."""
     authority: str = "crossplane-root-ca"
     drains_for: timedelta = timedelta(seconds=30)
-    """How long a revision of a function that is no longer active still answers."""
+    """How long the pods of an inactive function revision are kept."""
     certificate_life: timedelta = timedelta(days=90)
     is_paused: bool = False
     partition: str = ""
-    """Compose namespaced resources whose label `kanister-py.io/partition` has this value."""
+    """Reconcile namespaced resources whose label `kanister-py.io/partition` has this value."""
 
     @property
-    def looks_every_seconds(self) -> float:
-        """How often certificates are looked at."""
+    def certificate_check_seconds(self) -> float:
+        """Interval of the checks of certificates."""
         return min(timedelta(hours=1), self.certificate_life / 6).total_seconds()
 
 
 class FunctionTools(NamedTuple):
-    """What functions are called with, and what runs their packages."""
+    """Adapters for calling functions and running their packages."""
 
     runner: FunctionRunner
     entries: Registry[FunctionEntry]
-    """The versions that come with us, or with plugins: they run in this process."""
+    """The versions that run in this process: built-in ones and those of plugins."""
     packages: Packages
     certificates: Certificates
     keep_only: Callable[[Collection[str]], None] = lambda _names: None
-    """Called with the revisions that are still called, so that others are let go of."""
+    """Called with the routable revisions, to close the connections to all others."""
     metrics: FunctionMetrics | None = None
     answers: AnswerBudget = AnswerBudget()
-    """Bound on the large answers that the runner processes at a time."""
+    """Limit on the large responses that the runner processes at a time."""
     client_files: Path | None = None
-    """Where the certificate is kept that functions are called with, if it is made here."""
+    """Folder for the client certificate, if this controller issues it."""

@@ -158,7 +158,7 @@ def test_a_composition_may_refuse_to_adopt(world: World) -> None:
     world.until(lambda: world.condition("Synced").get("status") == "False")
     world.until_rest()
     assert shared(world) == before
-    assert any("is there already" in each for each in world.events)
+    assert any("exists already" in each for each in world.events)
     world.cluster.delete(CONFIG_MAPS, "shared", namespace="default")
     world.until(world.is_ready)
 

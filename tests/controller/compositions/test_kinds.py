@@ -582,18 +582,18 @@ def test_what_keeps_a_resource_from_being_composed_is_logged_once_and_so_is_its_
 ) -> None:
     def messages(what: str) -> list[str]:
         found = [record.getMessage() for record in caplog.records[:]]
-        return [each for each in found if each.startswith(f"XBucket default/mine is {what}")]
+        return [each for each in found if each.startswith(f"XBucket default/mine {what}")]
 
     caplog.set_level(logging.INFO, "kanister_py")
     world.say(bucket())
-    world.until(lambda: bool(messages("not in order: ")))
+    world.until(lambda: bool(messages("is failing: ")))
     asked = bucket()
     asked["metadata"]["annotations"] = {"crossplane.io/reconcile-requested-at": "now"}
     world.say(asked)
     world.until(lambda: world.bucket()["status"].get("lastHandledReconcileAt") == "now")
     world.say(composition())
-    world.until(lambda: bool(messages("in order again")))
-    assert len(messages("not in order")) == 1
+    world.until(lambda: bool(messages("has recovered")))
+    assert len(messages("is failing")) == 1
 
 
 def test_a_resource_keeps_the_composition_that_was_chosen_for_it_though_it_fails(

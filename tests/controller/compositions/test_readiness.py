@@ -117,25 +117,25 @@ def start(cluster: MemoryCluster, faulty: Faulty) -> Iterator[Start]:
         pytest.param(
             "list",
             CUSTOM_RESOURCE_DEFINITIONS,
-            "has not seen all customresourcedefinitions.apiextensions.k8s.io yet",
+            "has not listed all customresourcedefinitions.apiextensions.k8s.io yet",
             id="kinds are not listed",
         ),
         pytest.param(
             "list",
             DEFINITIONS,
-            "has not seen all compositeresourcedefinitions.apiextensions.crossplane.io yet",
+            "has not listed all compositeresourcedefinitions.apiextensions.crossplane.io yet",
             id="definitions are not listed",
         ),
         pytest.param(
             "get",
             DEFINITIONS,
-            "has not looked at the definition xbuckets.example.org yet",
+            "has not reconciled the definition xbuckets.example.org yet",
             id="a definition is not looked at",
         ),
         pytest.param(
             "list",
             BUCKETS,
-            "has not seen all xbuckets.example.org yet",
+            "has not listed all xbuckets.example.org yet",
             id="its resources are not listed",
         ),
     ],
@@ -145,7 +145,7 @@ def test_it_is_ready_once_a_resource_that_comes_is_composed_at_once(
 ) -> None:
     gate = faulty.answers[verb, resource] = Gate()
     world = start()
-    seen = world.compositions.seen
+    seen = world.compositions.cache
     world.until(lambda: all(map(seen.has_synced, COMPOSED_WITH)) and gate.is_asked.is_set())
     world.until(lambda: world.compositions.trouble == lack)
     gate.is_open.set()
@@ -202,7 +202,7 @@ def test_what_is_composed_and_must_not_be_watched_is_no_trouble_of_the_replica(
     faulty.answers["list", CONFIG_MAPS] = refuse
     world = start()
     world.say(bucket())
-    world.until(lambda: bool(world.compositions.seen.trouble_of(CONFIG_MAPS)))
+    world.until(lambda: bool(world.compositions.cache.trouble_of(CONFIG_MAPS)))
     world.until(lambda: world.compositions.trouble == "")
 
 

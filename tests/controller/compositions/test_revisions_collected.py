@@ -103,7 +103,9 @@ def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
         again.until_rest()
         compositions = again.compositions
         assert (
-            collect_revisions(cluster, compositions.seen, compositions.index, before_one_comes(), 1)
+            collect_revisions(
+                cluster, compositions.cache, compositions.index, before_one_comes(), 1
+            )
             == []
         )
         assert tuple(kinds)

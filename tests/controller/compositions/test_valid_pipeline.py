@@ -325,7 +325,7 @@ def test_nothing_is_written_at_rest_nor_after_a_restart(world: World) -> None:
     again = World(REVISIONS, world.cluster)
     # Before the functions are seen nothing is said of them.
     for each in world.cluster.list(COMPOSITION_REVISIONS).items:
-        assert again.compositions.look(_task(each)) == FAILED
+        assert again.compositions.reconcile(_task(each)) == FAILED
     again.start()
     try:
         again.until(lambda: len(again.compositions.index.names_with_revisions) == 2)

@@ -1,4 +1,4 @@
-"""One pass over a composite resource: what it knows and gathers, and the status that it leaves."""
+"""State of one reconciliation of a composite resource, and the status that results from it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
-_NOT_IN_ORDER: Final = (RECONCILE_ERROR, FUNCTION_UNAVAILABLE)
-_STATUS: Final = ""
-"""Where the digest of the desired status stands among those of the resources."""
-_OF_OURS: Final = ("lastHandledReconcileAt", "connectionDetails", "claimConditionTypes")
-_FLEETING: Final = ("seconds", "calls", "cached")
+_FAILURES: Final = (RECONCILE_ERROR, FUNCTION_UNAVAILABLE)
+_STATUS_KEY: Final = ""
+"""Key of the digest of the desired status; the other keys are names of resources."""
+_OWN_FIELDS: Final = ("lastHandledReconcileAt", "connectionDetails", "claimConditionTypes")
+_VOLATILE: Final = ("seconds", "calls", "cached")
 
 
 class Dependencies(NamedTuple):
-    """What a composite resource depends on, besides itself.
+    """Objects that a composite resource depends on.
 
-    `needs` selects what the composition itself wants functions to be given.
+    `needs` are selectors from the composition itself, `requirements` come from functions.
     """
 
     refs: tuple[Data, ...] = ()
@@ -43,8 +43,8 @@ class Dependencies(NamedTuple):
     needs: tuple[Data, ...] = ()
 
 
-class Pass:
-    """What one pass knows and gathers."""
+class Reconciliation:
+    """State of one reconciliation."""
 
     def __init__(
         self, xr: KubeObject, clock: Clock, flooded_by: str, track: Callable[[Dependencies], None]
@@ -55,13 +55,13 @@ class Pass:
         self.subject = subject_of(xr)
         self.status: dict[str, Any] = copy_json(status_of(xr))
         self.machinery: dict[str, Any] = {}
-        """What is to be written about its composition."""
+        """Changes of the references to the composition, not yet written."""
         machinery = self.status.get(MACHINERY_KEY) or {}
         self.applied_before: dict[str, str] = dict(machinery.get("applied") or {})
         self.applied: dict[str, str] = {}
         self.changed = ""
         self.adopted: set[str] = set()
-        """Resources whose objects are there, and nobody's: they are adopted in this pass."""
+        """Names of resources whose existing objects this reconciliation adopts."""
         self.steps: list[dict[str, Any]] = []
         self.results: list[tuple[str, str, str]] = []
         """Results of functions: type, reason and message."""
@@ -69,65 +69,67 @@ class Pass:
 
     @cached_property
     def conditions(self) -> Conditions:
-        """Hold the conditions to write in the end, for the generation there is after all writes."""
-        made = Conditions(
+        """The conditions to write at the end, for the generation after all other writes."""
+        conditions = Conditions(
             self.status.get("conditions") or (),
             text_of_time(self._clock.now()),
             int(self.metadata.get("generation") or 0),
         )
         if self._flooded_by:
             message = (
-                f"Too many watch events from {self._flooded_by}. They are followed with a delay."
+                f"Too many watch events from {self._flooded_by}. They are processed with a delay."
             )
-            made.set("Responsive", "False", "WatchCircuitOpen", message)
+            conditions.set("Responsive", "False", "WatchCircuitOpen", message)
         else:
-            made.set("Responsive", "True", "WatchCircuitClosed")
-        return made
+            conditions.set("Responsive", "True", "WatchCircuitClosed")
+        return conditions
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.xr["metadata"]
-        return found
+        metadata: Mapping[str, Any] = self.xr["metadata"]
+        return metadata
 
-    def take(self, written: KubeObject) -> None:
-        """Go on from what the cluster now has."""
+    def update(self, written: KubeObject) -> None:
+        """Continue with the object that a write returned."""
         self.xr = written
         if "conditions" in self.__dict__:
             self.conditions.note_generation(int(self.metadata.get("generation") or 0))
 
-    def begin_again(self) -> None:
-        """Go on from what was applied: it is looked at anew."""
+    def restart(self) -> None:
+        """Continue after the pipeline runs again over the resources that were just applied."""
         self.applied_before |= self.applied
         self.applied, self.changed, self.adopted = {}, "", set()
 
-    def _kept_status(self) -> dict[str, Any]:
-        """Give what functions desired before, so far as it is not ours to say."""
-        ours = (*_OF_OURS, "conditions", MACHINERY_KEY)
+    def _functions_status(self) -> dict[str, Any]:
+        """Return the status without the fields that this controller sets."""
+        ours = (*_OWN_FIELDS, "conditions", MACHINERY_KEY)
         return {key: value for key, value in self.status.items() if key not in ours}
 
-    def wanted_status(self, desired: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """Say how it went; None if the status says so already.
+    def desired_status(self, desired: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Return the status to apply, or None if the object has it already.
 
-        What functions desire no longer is taken back with that. Without `desired`, as after
-        a failure, what they desired before stays.
+        Applying it removes fields that functions no longer desire. After a failure there is no
+        `desired` status, and the fields that functions desired before are kept.
         """
         before = self.status.get(MACHINERY_KEY) or {}
         if desired is not None:
-            applied = {**self.applied, _STATUS: digest(desired)}
+            applied = {**self.applied, _STATUS_KEY: digest(desired)}
         else:
             applied = {**self.applied_before, **self.applied}
         machinery: dict[str, Any] = {"applied": dict(sorted(applied.items()))} if applied else {}
         if self.steps or before.get("pipeline"):
             machinery["pipeline"] = self.steps or before["pipeline"]
-        wanted = dict(copy_json(desired if desired is not None else self._kept_status()))
-        for key in _OF_OURS:
+        status = dict(copy_json(desired if desired is not None else self._functions_status()))
+        for key in _OWN_FIELDS:
             if key in self.status:
-                wanted[key] = self.status[key]
-        wanted["conditions"] = self.conditions.as_list()
+                status[key] = self.status[key]
+        status["conditions"] = self.conditions.as_list()
         if machinery:
-            wanted[MACHINERY_KEY] = machinery
-        is_written = has_fields(_without_times(status_of(self.xr)), _without_times(wanted))
-        return None if is_written else wanted
+            status[MACHINERY_KEY] = machinery
+        is_written = has_fields(
+            _without_volatile_fields(status_of(self.xr)), _without_volatile_fields(status)
+        )
+        return None if is_written else status
 
 
 def synced_of(xr: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -138,14 +140,14 @@ def was_synced(xr: Mapping[str, Any]) -> bool:
     return is_true(xr, "Synced")
 
 
-def log_turn(subject: Subject, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Write down what keeps a resource from being in order, once, and when that is over."""
-    where = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
-    if now.get("reason") in _NOT_IN_ORDER:
+def log_transition(subject: Subject, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Log a failure once for each message, and the recovery from it."""
+    path = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
+    if now.get("reason") in _FAILURES:
         if now.get("message") != before.get("message"):
-            _LOG.warning("%s %s is not in order: %s", subject.kind, where, now.get("message"))
-    elif before.get("reason") in _NOT_IN_ORDER:
-        _LOG.info("%s %s is in order again", subject.kind, where)
+            _LOG.warning("%s %s is failing: %s", subject.kind, path, now.get("message"))
+    elif before.get("reason") in _FAILURES:
+        _LOG.info("%s %s has recovered", subject.kind, path)
 
 
 def digest(obj: Mapping[str, Any]) -> str:
@@ -153,11 +155,11 @@ def digest(obj: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _without_times(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what differs from pass to pass though nothing has changed."""
+def _without_volatile_fields(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status without fields that differ although nothing has changed."""
     machinery = dict(status.get(MACHINERY_KEY) or {})
     machinery["pipeline"] = [
-        {key: value for key, value in each.items() if key not in _FLEETING}
-        for each in machinery.get("pipeline") or ()
+        {key: value for key, value in step.items() if key not in _VOLATILE}
+        for step in machinery.get("pipeline") or ()
     ]
     return {**status, MACHINERY_KEY: machinery}
