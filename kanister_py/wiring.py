@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from kanister_py.core.notices import Notice
     from kanister_py.core.yaml.documents import Document
     from kanister_py.embedded.cluster.cluster import MemoryCluster
+    from kanister_py.embedded.pods.pod_host import PodHost
     from kanister_py.embedded.pods.runner import ProcessPodRunner
-    from kanister_py.embedded.pods.standing import StandingPods
     from kanister_py.executor.response_cache import ResponseCache
     from kanister_py.executor.run.background import Run
     from kanister_py.executor.run.header import Header
@@ -240,11 +240,11 @@ def pods_warning() -> str:
 
 def attach_pods(
     cluster: MemoryCluster, runner: PodRunner, clock: Clock, stack: ExitStack
-) -> StandingPods:
+) -> PodHost:
     """Run the pods of a cluster in memory, those of its workloads included."""
-    from kanister_py.embedded.pods.standing import StandingPods
+    from kanister_py.embedded.pods.pod_host import PodHost
 
-    pods = StandingPods(cluster, runner, clock)
+    pods = PodHost(cluster, runner, clock)
     cluster.attach_pods(pods.node)
     stack.callback(pods.close)
     pods.start()
@@ -349,7 +349,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             header.name,
             work,
             clock,
-            before=pods.wait_until_workloads_stand if pods is not None else None,
+            before=pods.wait_until_workloads_ready if pods is not None else None,
             close=partial(_close_run, stack.pop_all(), runner),
         )
         return run.start()
@@ -384,7 +384,7 @@ def cluster_of(
     stack: ExitStack,
     folder: StateFolder | None = None,
     runner: ProcessPodRunner | None = None,
-) -> tuple[Cluster, MemoryCluster | None, StandingPods | None]:
+) -> tuple[Cluster, MemoryCluster | None, PodHost | None]:
     """Give the cluster of a run; that it is a new one in memory; and who runs its pods."""
     if settings.cluster is not None:
         return settings.cluster, None, None

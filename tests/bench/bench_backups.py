@@ -16,8 +16,8 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.core.kube.resources import PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.pod_host import PodHost
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.runs import RunSettings, run_actionset
 from tests.bench.measure import Row
 from tests.stores import running_store
@@ -88,7 +88,7 @@ def _fill(volumes: Path) -> None:
 def _cluster(place: Path, location: Location) -> Iterator[MemoryCluster]:
     cluster = MemoryCluster(clock=SystemClock())
     runner = ProcessPodRunner(SystemClock(), state=place / "state")
-    pods = StandingPods(cluster, runner, SystemClock())
+    pods = PodHost(cluster, runner, SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
     for each in _objects(location):

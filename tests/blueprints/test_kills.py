@@ -25,8 +25,8 @@ from kanister_py.core.kube.locations import Location
 from kanister_py.core.kube.resources import PODS
 from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.pod_host import PodHost
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.functions.blueprint.keyed_repository import HELPER_PREFIX
 from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.wiring import object_stores
@@ -75,7 +75,7 @@ def world(tmp_path: Path, blueprints: Path) -> Iterator[World]:
         pytest.skip("restic is not installed: nothing is backed up")
     cluster = MemoryCluster(clock=SystemClock())
     state, folder = tmp_path / "state", tmp_path / "s3"
-    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=state), SystemClock())
+    pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=state), SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
     with ExitStack() as servers:

@@ -13,8 +13,8 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.core.yaml.documents import dump_yaml, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.pod_host import PodHost
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.ports.cluster import Cluster
 from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.wiring import object_stores
@@ -39,7 +39,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 def cluster(tmp_path: Path, location: Location, blueprints: Path) -> Iterator[Cluster]:
     """A cluster with the objects of the blueprint, its Profile filled in."""
     cluster = MemoryCluster(clock=SystemClock())
-    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
+    pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
     for document in parse_documents((blueprints / "pvc-restic/objects.yaml").read_bytes()):

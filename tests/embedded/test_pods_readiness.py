@@ -19,7 +19,7 @@ class Asked:
         self.arrived, self.go_on, self.has_answered = (threading.Event() for _ in range(3))
         self.answers: list[bool] = []
         before = set(threading.enumerate())
-        self.probe = ReadinessProbe(probe, SystemClock(), run=self._run, tell=self._tell)
+        self.probe = ReadinessProbe(probe, SystemClock(), run=self._run, report=self._tell)
         others = {each for each in threading.enumerate() if each.name == "pods-probe"}
         (self.thread,) = others - before
 

@@ -18,21 +18,21 @@ from kanister_py.core.kube.resources import (
     STATEFUL_SETS,
 )
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.pod_host import PodHost
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.ports.cluster import Cluster, KubeObject
 from tests.contracts.pods import NAMESPACE, claim, exec_in, in_phase, is_ready, wait_for, wait_gone
 
 
 @pytest.fixture
-def pods(tmp_path: Path) -> Iterator[StandingPods]:
+def pods(tmp_path: Path) -> Iterator[PodHost]:
     clock = SystemClock()
     runner = ProcessPodRunner(clock, state=tmp_path, restart_backoff_seconds=0.05)
     if runner.why_no_mounts:
         runner.close()
         pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
     cluster = MemoryCluster(clock=SystemClock())
-    pods = StandingPods(cluster, runner, clock)
+    pods = PodHost(cluster, runner, clock)
     cluster.attach_pods(pods.node)
     pods.start()
     yield pods
@@ -40,7 +40,7 @@ def pods(tmp_path: Path) -> Iterator[StandingPods]:
 
 
 @pytest.fixture
-def cluster(pods: StandingPods) -> Cluster:
+def cluster(pods: PodHost) -> Cluster:
     return pods.cluster
 
 
@@ -212,17 +212,17 @@ def test_a_claim_is_bound_without_a_pod(cluster: Cluster) -> None:
     assert bound["spec"]["volumeName"] == f"pvc-{bound['metadata']['uid']}"
 
 
-def test_all_workloads_are_waited_for(cluster: Cluster, pods: StandingPods) -> None:
+def test_all_workloads_are_waited_for(cluster: Cluster, pods: PodHost) -> None:
     for kind in ("Deployment", "StatefulSet"):
         cluster.create(workload(kind, f"a-{kind.lower()}", "exec sleep 1000"))
-    assert pods.wait_until_workloads_stand(lambda: True) == []
+    assert pods.wait_until_workloads_ready(lambda: True) == []
     for kind in ("Deployment", "StatefulSet"):
         (name,) = pods_of(cluster, f"a-{kind.lower()}")
         assert exec_in(cluster, name, "echo", "in")[:2] == (0, b"in\n")
 
 
 def test_a_workload_that_never_stands_is_told_with_what_its_pods_say(
-    cluster: Cluster, pods: StandingPods
+    cluster: Cluster, pods: PodHost
 ) -> None:
     missing = {"command": ["no-such-program"]}
     cluster.create(workload("Deployment", "web", "", container=missing, replicas=2))
@@ -231,14 +231,14 @@ def test_a_workload_that_never_stands_is_told_with_what_its_pods_say(
         wait_for(
             cluster, PODS, name, lambda obj: "no-such-program" in json.dumps(obj.get("status"))
         )
-    (notice,) = pods.wait_until_workloads_stand(lambda: True, timeout_seconds=0.5)
+    (notice,) = pods.wait_until_workloads_ready(lambda: True, timeout_seconds=0.5)
     assert notice.reason == "WorkloadNotReady"
     assert notice.message.startswith(f"Deployment {NAMESPACE}/web has 0 of 2 pods ready")
     assert all(f"pod {name}: " in notice.message for name in pods_of(cluster, "web"))
     assert "no-such-program" in notice.message
 
 
-def test_nobody_waits_for_workloads_after_a_cancel(cluster: Cluster, pods: StandingPods) -> None:
+def test_nobody_waits_for_workloads_after_a_cancel(cluster: Cluster, pods: PodHost) -> None:
     cluster.create(workload("Deployment", "web", "", container={"command": ["no-such-program"]}))
     answers = iter([True, False])
-    assert pods.wait_until_workloads_stand(lambda: next(answers)) == []
+    assert pods.wait_until_workloads_ready(lambda: next(answers)) == []

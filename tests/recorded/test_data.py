@@ -24,8 +24,8 @@ from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.core.kube.resources import PODS
 from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.pod_host import PodHost
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.ports.cluster import EventType, ExecSession
 from kanister_py.ports.object_store import ObjectStore
 from kanister_py.runs import RunSettings, run_actionset
@@ -252,14 +252,14 @@ def replay(location: Location, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """A cluster with the objects that all cases share, whose pods are real processes."""
     cluster = RecordingCluster("kanister")
     state = tmp_path_factory.mktemp("state")
-    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=state), SystemClock())
+    pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=state), SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
     text = (RECORDED / "objects.yaml").read_text().replace(ENDPOINT, location.endpoint)
     text += LONE_USER
     for document in parse_documents(text.encode()):
         cluster.create(document.value)
-    pods.wait_until_workloads_stand(lambda: True)
+    pods.wait_until_workloads_ready(lambda: True)
     for pod in ("app-0", "app-1"):
         seed(cluster, pod, "/tmp/dataref-vol")
     yield Replay(cluster, location.endpoint, object_stores().open(location))

@@ -14,8 +14,8 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.pod_host import PodHost
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.ports.cluster import Cluster
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
@@ -36,12 +36,12 @@ def location(tmp_path: Path) -> Iterator[Location]:
 def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
     """A cluster with the published application, and a Profile filled in."""
     cluster = MemoryCluster(clock=SystemClock(), default_namespace="kanister")
-    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
+    pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
     for each in application(location):
         cluster.create(each)
-    pods.wait_until_workloads_stand(lambda: True)
+    pods.wait_until_workloads_ready(lambda: True)
     yield cluster
     pods.close()
 

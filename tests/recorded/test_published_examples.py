@@ -18,8 +18,8 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.core.yaml.documents import parse_document
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.embedded.pods.pod_host import PodHost
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.embedded.pods.standing import StandingPods
 from kanister_py.ports.cluster import Cluster
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
@@ -34,12 +34,12 @@ class World(NamedTuple):
     """A cluster with a Profile, and the pods that stand in it."""
 
     cluster: Cluster
-    pods: StandingPods
+    pods: PodHost
     location: Location
 
     def apply(self, made: Mapping[str, Any]) -> None:
         self.cluster.create(dict(made))
-        self.pods.wait_until_workloads_stand(lambda: True)
+        self.pods.wait_until_workloads_ready(lambda: True)
 
     def act(self, file: str, action: str, name: str, artifacts: Any = None) -> Any:
         """Run an action on a StatefulSet, and give its artifacts."""
@@ -60,7 +60,7 @@ class World(NamedTuple):
         settings = RunSettings(cluster=self.cluster, namespace="app")
         status = run_actionset(actionset, [blueprint], settings).wait(300).status
         assert status["state"] == "complete", status["error"]
-        self.pods.wait_until_workloads_stand(lambda: True)
+        self.pods.wait_until_workloads_ready(lambda: True)
         return status["actions"][0].get("artifacts")
 
     def inside(self, pod: str, script: str) -> bytes:
@@ -80,7 +80,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
     cluster = MemoryCluster(clock=SystemClock(), default_namespace="app")
-    pods = StandingPods(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
+    pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
     with running_store(StoreKind.S3, tmp_path / "s3") as location:

@@ -1,4 +1,4 @@
-"""Catalogue of kinds: those that the embedded cluster serves, and their definitions."""
+"""Catalogue of the kinds that the embedded cluster serves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kanister_py.core.kube.resources import (
 )
 from kanister_py.ports.cluster import KubeObject
 
-# Kinds whose `generation` counts the changes of what is wanted of them.
+# Built-in kinds whose `generation` is incremented when their spec changes.
 _COUNTED: Final = frozenset(
     {
         "Pod",
@@ -47,8 +47,8 @@ _COUNTED: Final = frozenset(
 )
 
 
-class Known(NamedTuple):
-    """One version of one kind, as it is served."""
+class KindEntry(NamedTuple):
+    """One served version of a kind."""
 
     kind: ResourceKind
     rules: MergeRule
@@ -69,52 +69,57 @@ class Known(NamedTuple):
 
 
 class Catalogue:
-    """All kinds, by address and by name. The caller holds the cluster's lock for changes."""
+    """All served kinds, by resource and by kind.
+
+    The caller holds the cluster's lock when it changes them.
+    """
 
     def __init__(self) -> None:
-        self._by_gvr: dict[GroupVersionResource, Known] = {}
-        self._by_kind: dict[tuple[str, str], Known] = {}
+        self._by_gvr: dict[GroupVersionResource, KindEntry] = {}
+        self._by_kind: dict[tuple[str, str], KindEntry] = {}
         for kind in BUILTIN_KINDS:
-            self._add(Known(kind, merge_rules_of(kind.gvr.api_version, kind.kind) or MergeRule()))
+            self._add(
+                KindEntry(kind, merge_rules_of(kind.gvr.api_version, kind.kind) or MergeRule())
+            )
         for kind in WELL_KNOWN_CUSTOM_KINDS:
-            self._add(Known(kind, merge_rules_of_custom(None), scale_paths=_SCALE_PATHS))
+            self._add(KindEntry(kind, merge_rules_of_custom(None), scale_paths=_SCALE_PATHS))
 
-    def _add(self, known: Known) -> None:
-        self._by_gvr[known.kind.gvr] = known
-        self._by_kind[known.kind.gvr.api_version, known.kind.kind] = known
+    def _add(self, entry: KindEntry) -> None:
+        self._by_gvr[entry.kind.gvr] = entry
+        self._by_kind[entry.kind.gvr.api_version, entry.kind.kind] = entry
 
-    def at(self, gvr: GroupVersionResource) -> Known:
-        known = self._by_gvr.get(gvr)
-        if known is None:
+    def at(self, gvr: GroupVersionResource) -> KindEntry:
+        entry = self._by_gvr.get(gvr)
+        if entry is None:
             raise NoMatch(
                 f"the server could not find the requested resource ({gvr})",
                 resource=gvr.group_resource,
             )
-        return known
+        return entry
 
-    def of(self, api_version: str, kind: str) -> Known:
-        known = self._by_kind.get((api_version, kind))
-        if known is None:
+    def of(self, api_version: str, kind: str) -> KindEntry:
+        entry = self._by_kind.get((api_version, kind))
+        if entry is None:
             raise NoMatch(f'no matches for kind "{kind}" in version "{api_version}"')
-        return known
+        return entry
 
-    def __iter__(self) -> Iterator[Known]:
+    def __iter__(self) -> Iterator[KindEntry]:
         return iter(list(self._by_gvr.values()))
 
-    def guess(self, api_version: str, kind: str) -> Known:
-        """Serve a kind of which nothing but its name is known, in namespaces."""
+    def guess(self, api_version: str, kind: str) -> KindEntry:
+        """Serve an undefined kind as namespaced, with a guessed plural."""
         group, version = group_version_of(api_version)
         gvr = GroupVersionResource(group, version, guess_plural(kind))
-        known = Known(
+        entry = KindEntry(
             ResourceKind(gvr, kind, is_builtin=False),
             merge_rules_of_custom(None),
             is_guessed=True,
         )
-        self._add(known)
-        return known
+        self._add(entry)
+        return entry
 
-    def define(self, definition: KubeObject) -> list[Known]:
-        """Serve what a CustomResourceDefinition defines, in place of what it defined before."""
+    def define(self, definition: KubeObject) -> list[KindEntry]:
+        """Serve the versions of a CustomResourceDefinition, in place of its previous ones."""
         self.undefine(definition["metadata"]["name"])
         spec = definition["spec"]
         names_of_kind = spec["names"]
@@ -134,7 +139,7 @@ class Catalogue:
                 is_builtin=False,
             )
             added.append(
-                Known(
+                KindEntry(
                     kind,
                     merge_rules_of_custom(schema),
                     schema,
@@ -147,16 +152,16 @@ class Catalogue:
                     has_rules=_has_rules(schema),
                 )
             )
-        for known in added:
-            self._add(known)
+        for entry in added:
+            self._add(entry)
         return added
 
     def undefine(self, definition: str) -> None:
-        """Serve no longer what a CustomResourceDefinition of this name defined."""
-        for known in list(self._by_gvr.values()):
-            if known.definition == definition:
-                del self._by_gvr[known.kind.gvr]
-                self._by_kind.pop((known.kind.gvr.api_version, known.kind.kind), None)
+        """Stop serving the versions of a CustomResourceDefinition."""
+        for entry in list(self._by_gvr.values()):
+            if entry.definition == definition:
+                del self._by_gvr[entry.kind.gvr]
+                self._by_kind.pop((entry.kind.gvr.api_version, entry.kind.kind), None)
 
 
 _SCALE_PATHS: Final = {
@@ -171,7 +176,7 @@ _SCOPES: Final = ("Cluster", "Namespaced")
 
 
 def set_definition_defaults(definition: KubeObject) -> None:
-    """Fill in what the API server fills in for a definition, in place."""
+    """Set the defaults of a CustomResourceDefinition in place, as an API server does."""
     spec = definition.get("spec")
     names_of_kind = spec.get("names") if isinstance(spec, dict) else None
     if spec and isinstance(names_of_kind, dict) and names_of_kind.get("kind"):
@@ -180,8 +185,8 @@ def set_definition_defaults(definition: KubeObject) -> None:
         spec.setdefault("conversion", {"strategy": "None"})
 
 
-def complaints_about_definition(definition: KubeObject) -> list[Cause]:
-    """Say everything that is wrong with a definition."""
+def definition_problems(definition: KubeObject) -> list[Cause]:
+    """Return all problems of a CustomResourceDefinition."""
     spec = spec_of(definition)
     names_of_kind = spec.get("names") or {}
     versions: Sequence[Mapping[str, Any]] = spec.get("versions") or ()
@@ -231,7 +236,7 @@ def _has_rules(schema: Any) -> bool:
 
 
 def status_of_definition(definition: KubeObject, now: str) -> dict[str, Any]:
-    """Say what the status of a definition is once it is served."""
+    """Return the status of an established CustomResourceDefinition."""
     spec = definition["spec"]
     return {
         "acceptedNames": dict(spec["names"]),

@@ -1,4 +1,4 @@
-"""Cluster in memory: the verbs of an API server over objects inside this process."""
+"""Cluster in memory: an API server for objects in this process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kanister_py.core.kube.selectors import matcher_of, parse_label_selector
 from kanister_py.embedded.cluster import saved_state
 from kanister_py.embedded.cluster.lists import (
     Pages,
-    copy_out,
+    copy_as_served,
     field_selector_of,
     select,
     version_of,
@@ -62,12 +62,11 @@ _KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 
 
 class MemoryCluster:
-    """A cluster without machines: an API server's behaviour over dicts.
+    """Cluster in memory with the behaviour of an API server.
 
-    Objects, their versions, watches, patches, server-side apply, finalizers and
-    the garbage collection of what a deleted object owned are as in Kubernetes.
-    Nothing else acts by itself: workloads are data, and pods run only if
-    something that runs pods is attached.
+    Resource versions, watches, patches, server-side apply, finalizers and garbage collection
+    work as in Kubernetes. No controllers run: workloads are only data, and pods run only if a
+    pod runner is attached.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class MemoryCluster:
         for name in (*_FIRST_NAMESPACES, default_namespace):
             self._objects.ensure_namespace(name)
 
-    # What it is
+    # Properties
 
     @property
     def runs_pods(self) -> bool:
@@ -106,7 +105,7 @@ class MemoryCluster:
         return self._objects.default_namespace
 
     def attach_pods(self, pods: PodAccess | None) -> None:
-        """Take on what runs this cluster's pods, and answers for their logs and commands."""
+        """Set the runner of this cluster's pods, which provides their logs and commands."""
         self._pods = pods
         self._objects.runs_pods = pods is not None
 
@@ -120,7 +119,7 @@ class MemoryCluster:
         return self._objects.catalogue.at(resource).kind
 
     def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
-        """Give what a definition says: the kinds that were there before are described nowhere."""
+        """Return the schema of a custom kind. Built-in kinds have none."""
         try:
             return self._objects.catalogue.of(api_version, kind).schema
         except NoMatch:
@@ -136,14 +135,14 @@ class MemoryCluster:
         namespace: str = "",
         subresource: str = "",
     ) -> KubeObject:
-        known = self._objects.catalogue.at(resource)
+        entry = self._objects.catalogue.at(resource)
         with self._lock:
-            obj = self._objects.find(known, namespace, name)
+            obj = self._objects.find(entry, namespace, name)
         if subresource == "scale":
-            return scale_of(known, obj)
+            return scale_of(entry, obj)
         if subresource not in {"", "status"}:
             raise NotFound("the server could not find the requested resource")
-        return copy_out(known, obj)
+        return copy_as_served(entry, obj)
 
     def list(
         self,
@@ -155,14 +154,14 @@ class MemoryCluster:
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList:
-        known = self._objects.catalogue.at(resource)
+        entry = self._objects.catalogue.at(resource)
         if continue_token:
-            return self._pages.next(known, continue_token, limit)
+            return self._pages.next(entry, continue_token, limit)
         with self._lock:
             store = self._objects.store
             version = str(store.version)
-            found = select(store, known, namespace, label_selector, field_selector)
-        return self._pages.first(known, version, found, limit)
+            selected = select(store, entry, namespace, label_selector, field_selector)
+        return self._pages.first(entry, version, selected, limit)
 
     def watch(
         self,
@@ -175,30 +174,30 @@ class MemoryCluster:
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
     ) -> MemoryWatch:
-        known = self._objects.catalogue.at(resource)
-        fields = field_selector_of(known, field_selector)
+        entry = self._objects.catalogue.at(resource)
+        fields = field_selector_of(entry, field_selector)
         watch = MemoryWatch(
             self._clock,
             namespace=namespace,
             name=fields.name,
             passes=matcher_of(parse_label_selector(label_selector), fields),
             api_version=resource.api_version,
-            kind=known.kind.kind,
+            kind=entry.kind.kind,
             timeout_seconds=timeout_seconds,
             bookmarks=bookmarks,
         )
         since = version_of(resource_version)
         with self._lock:
             store = self._objects.store
-            table = store.table(known.key)
+            table = store.table(entry.key)
             if since:
                 changes = store.changes_since(table, since)
                 watch.begin(since, ())
                 for change in changes:
                     watch.offer(change)
             else:
-                there = select(store, known, namespace, label_selector, field_selector)
-                watch.begin(store.version, there)
+                existing = select(store, entry, namespace, label_selector, field_selector)
+                watch.begin(store.version, existing)
             store.add_watch(table, watch)
 
         def leave() -> None:
@@ -211,13 +210,13 @@ class MemoryCluster:
     # Writing
 
     def create(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
-        known, new = self._objects.take_in(obj)
+        entry, new = self._objects.parse_object(obj)
         if new["metadata"].get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         manager = Manager(field_manager or DEFAULT_MANAGER, "Update", "")
         with self._lock:
-            created = self._objects.create(known, new, manager)
-        return copy_out(known, created)
+            created = self._objects.create(entry, new, manager)
+        return copy_as_served(entry, created)
 
     def replace(
         self,
@@ -227,21 +226,21 @@ class MemoryCluster:
         field_manager: str = "",
         dry_run: bool = False,
     ) -> KubeObject:
-        known, new = self._objects.take_in(obj)
+        entry, new = self._objects.parse_object(obj)
         metadata = new["metadata"]
         with self._lock:
             before = self._objects.find(
-                known, metadata.get("namespace", ""), metadata.get("name", "")
+                entry, metadata.get("namespace", ""), metadata.get("name", "")
             )
             version = metadata.get("resourceVersion", "")
-            if not version and not known.kind.is_builtin:
+            if not version and not entry.kind.is_builtin:
                 why = "Invalid value: 0x0: must be specified for an update"
-                admission.refuse(new, known.kind, [Cause("metadata.resourceVersion", why)])
-            check_preconditions(known, before, metadata.get("uid", ""), version)
+                admission.refuse(new, entry.kind, [Cause("metadata.resourceVersion", why)])
+            check_preconditions(entry, before, metadata.get("uid", ""), version)
             written = self._objects.write(
-                known, before, new, subresource, field_manager, dry_run=dry_run
+                entry, before, new, subresource, field_manager, dry_run=dry_run
             )
-        return copy_out(known, written)
+        return copy_as_served(entry, written)
 
     def replace_status(self, obj: Mapping[str, Any]) -> KubeObject:
         return self.replace(obj, subresource="status")
@@ -257,13 +256,13 @@ class MemoryCluster:
         subresource: str = "",
         field_manager: str = "",
     ) -> KubeObject:
-        known = self._objects.catalogue.at(resource)
+        entry = self._objects.catalogue.at(resource)
         with self._lock:
-            before = self._objects.find(known, namespace, name)
+            before = self._objects.find(entry, namespace, name)
             if subresource == "scale":
-                replicas = patched_replicas(known, before, patch, patch_type)
+                replicas = patched_replicas(entry, before, patch, patch_type)
                 return self.scale(resource, name, replicas, namespace=namespace)
-            new = patched(known, copy_out(known, before), patch, patch_type)
+            new = patched(entry, copy_as_served(entry, before), patch, patch_type)
             metadata = new.get("metadata")
             if not isinstance(metadata, dict) or metadata.get("name") != name:
                 raise BadRequest(
@@ -271,11 +270,11 @@ class MemoryCluster:
                     f"the name on the URL ({name})"
                 )
             check_preconditions(
-                known, before, metadata.get("uid", ""), metadata.get("resourceVersion", "")
+                entry, before, metadata.get("uid", ""), metadata.get("resourceVersion", "")
             )
-            admission.check_shape(new, known.kind)
-            written = self._objects.write(known, before, new, subresource, field_manager)
-        return copy_out(known, written)
+            admission.check_shape(new, entry.kind)
+            written = self._objects.write(entry, before, new, subresource, field_manager)
+        return copy_as_served(entry, written)
 
     def apply(
         self,
@@ -285,8 +284,8 @@ class MemoryCluster:
         force: bool = False,
         subresource: str = "",
     ) -> KubeObject:
-        known, wanted = self._objects.take_in(obj)
-        metadata = wanted["metadata"]
+        entry, desired = self._objects.parse_object(obj)
+        metadata = desired["metadata"]
         if not field_manager:
             why = "Required value: is required for apply patch"
             raise Invalid(
@@ -297,10 +296,10 @@ class MemoryCluster:
             raise BadRequest("metadata.managedFields must be nil")
         if not metadata.get("name"):
             raise Invalid("name is required", causes=[Cause("metadata.name", "Required value")])
-        manager = Manager(field_manager, "Apply", wanted["apiVersion"], subresource)
+        manager = Manager(field_manager, "Apply", desired["apiVersion"], subresource)
         with self._lock:
-            written = self._objects.apply(known, wanted, manager, force=force)
-        return copy_out(known, written)
+            written = self._objects.apply(entry, desired, manager, force=force)
+        return copy_as_served(entry, written)
 
     def scale(
         self,
@@ -310,11 +309,11 @@ class MemoryCluster:
         *,
         namespace: str = "",
     ) -> KubeObject:
-        known = self._objects.catalogue.at(resource)
+        entry = self._objects.catalogue.at(resource)
         with self._lock:
-            before = self._objects.find(known, namespace, name)
-            written = self._objects.write(known, before, scaled(known, before, replicas))
-        return scale_of(known, written)
+            before = self._objects.find(entry, namespace, name)
+            written = self._objects.write(entry, before, scaled(entry, before, replicas))
+        return scale_of(entry, written)
 
     def delete(
         self,
@@ -327,18 +326,18 @@ class MemoryCluster:
         uid: str = "",
         resource_version: str = "",
     ) -> KubeObject:
-        known = self._objects.catalogue.at(resource)
+        entry = self._objects.catalogue.at(resource)
         with self._lock:
-            before = self._objects.find(known, namespace, name)
-            check_delete_preconditions(known, before, uid, resource_version)
-            if known.kind.gvr == NAMESPACES and name in _KEPT_NAMESPACES:
+            before = self._objects.find(entry, namespace, name)
+            check_delete_preconditions(entry, before, uid, resource_version)
+            if entry.kind.gvr == NAMESPACES and name in _KEPT_NAMESPACES:
                 raise Forbidden(
                     f'namespaces "{name}" is forbidden: this namespace may not be deleted',
                     resource="namespaces",
                     name=name,
                 )
-            gone = self._objects.deletions.delete(known, before, grace_period_seconds, propagation)
-            return copy_out(known, gone)
+            gone = self._objects.deletions.delete(entry, before, grace_period_seconds, propagation)
+            return copy_as_served(entry, gone)
 
     # Pods
 
@@ -367,43 +366,41 @@ class MemoryCluster:
             has_stdin=has_stdin,
         )
 
-    # Beyond a cluster's own interface
+    # Operations that the Cluster port does not have
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> Sequence[KubeObject]:
-        """Take in objects as their manifests state them, with their status, over what is there.
+        """Load manifests with their status over existing objects.
 
-        For people who bring the state of a cluster along: namespaces are made
-        as needed, definitions come before what they define, and a kind that
-        nobody has defined is served from here on under a guessed plural, in a
-        namespace if the object names one or is none of the usual exceptions.
+        Creates missing namespaces, and loads CustomResourceDefinitions first. Undefined kinds are
+        served under a guessed plural; they are namespaced unless they are known to be
+        cluster-scoped.
         """
         loaded = []
-        for given in saved_state.in_loading_order(objects):
+        for manifest in saved_state.in_loading_order(objects):
             with self._lock:
-                loaded.append(saved_state.load(self._objects, given))
+                loaded.append(saved_state.load(self._objects, manifest))
         return loaded
 
     def compact(self) -> None:
-        """Forget the history of changes: a watch from before now ends with `Expired`."""
+        """Discard the history of changes: older watches end with `Expired`."""
         with self._lock:
             self._objects.store.compact()
             self._pages.forget()
 
     def objects(self) -> Sequence[KubeObject]:
-        """Give back every object there is, by kind, namespace and name."""
+        """Return all objects, by kind, namespace and name."""
         with self._lock:
             return saved_state.all_objects(self._objects)
 
     def save(self) -> dict[str, Any]:
-        """Give back the whole state as JSON knows it; `restore` makes a cluster of it again."""
+        """Return the complete state as JSON data for `restore`."""
         with self._lock:
             return saved_state.save(self._objects)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the cluster that was saved, in place of all that is here.
+        """Replace the state of this cluster by a saved one.
 
-        Versions go on from where they stood. The history does not survive:
-        watches from before end with `Expired`.
+        Resource versions continue. The history is lost: open watches end with `Expired`.
         """
         with self._lock:
             objects = self._new_objects()

@@ -1,4 +1,4 @@
-"""Deletion of objects: grace, finalizers, and the end of what they owned or held."""
+"""Deletion of objects: grace periods, finalizers and garbage collection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.parts import namespace_of, owners_of, status_of
 from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
-from kanister_py.embedded.cluster.catalogue import Catalogue, Known
+from kanister_py.embedded.cluster.catalogue import Catalogue, KindEntry
 from kanister_py.embedded.cluster.store import Store, TableKey, place_of
 from kanister_py.ports.cluster import KubeObject, Propagation
 
@@ -17,11 +17,10 @@ _ORPHANED_BY_DEFAULT: Final = frozenset({"Job.batch", "ReplicationController"})
 
 
 class Deletions:
-    """The end of objects. The caller holds the cluster's lock.
+    """Deletion and garbage collection. The caller holds the cluster's lock.
 
-    What a real cluster's controllers do some time later happens here at once:
-    what was owned by a deleted object alone goes with it, and so does what was
-    in a deleted namespace or of a deleted definition.
+    The work of controllers happens at once: with an object, its dependents are deleted, and so
+    are the objects in a deleted namespace or of a deleted definition.
     """
 
     def __init__(
@@ -35,56 +34,60 @@ class Deletions:
         self._store = store
         self._later = later
         self._grace = grace
-        self._owned: dict[str, set[tuple[TableKey, str, str]]] = {}
+        self._dependents_by_uid: dict[str, set[tuple[TableKey, str, str]]] = {}
 
-    def note_owners(self, known: Known, new: KubeObject | None, before: KubeObject | None) -> None:
-        """Remember who owns an object now, and forget who did before."""
+    def index_owners(
+        self, entry: KindEntry, new: KubeObject | None, before: KubeObject | None
+    ) -> None:
+        """Update the index of dependents after the owner references of an object changed."""
         had = before["metadata"].get("ownerReferences") if before else None
         has = new["metadata"].get("ownerReferences") if new else None
         if had == has:
             return
         for owner in had or ():
-            held = self._owned.get(owner["uid"])
-            if held is not None and before is not None:
-                held.discard((known.key, *place_of(before)))
-                if not held:
-                    del self._owned[owner["uid"]]
+            dependents = self._dependents_by_uid.get(owner["uid"])
+            if dependents is not None and before is not None:
+                dependents.discard((entry.key, *place_of(before)))
+                if not dependents:
+                    del self._dependents_by_uid[owner["uid"]]
         if new is not None:
             for owner in has or ():
-                self._owned.setdefault(owner["uid"], set()).add((known.key, *place_of(new)))
+                self._dependents_by_uid.setdefault(owner["uid"], set()).add(
+                    (entry.key, *place_of(new))
+                )
 
     def delete(
         self,
-        known: Known,
+        entry: KindEntry,
         before: KubeObject,
         grace_period_seconds: int | None = None,
         propagation: Propagation | None = None,
     ) -> KubeObject:
-        """Begin the end of an object, and finish it where nothing holds it back."""
+        """Mark an object as deleted, and remove it if nothing blocks its deletion."""
         if propagation is None:
-            orphans = known.kind.group_kind in _ORPHANED_BY_DEFAULT
+            orphans = entry.kind.group_kind in _ORPHANED_BY_DEFAULT
             propagation = Propagation.ORPHAN if orphans else Propagation.BACKGROUND
         uid = before["metadata"]["uid"]
         if propagation is Propagation.ORPHAN:
             for dependent, obj in self._dependents(uid):
-                self._disown(dependent, obj, lambda owner: owner["uid"] != uid)
-        new = self._marked(known, before, grace_period_seconds, propagation)
+                self._remove_owners(dependent, obj, lambda owner: owner["uid"] != uid)
+        new = self._marked(entry, before, grace_period_seconds, propagation)
         if new != before:
-            if self.is_free(known, new):
-                # Gone at once, it never was seen as one that is going.
-                return self.remove(known, _renewed(before), before)
-            self._store.put(known.key, new, before)
-        self._let_go_of_content(known, new)
-        here = self._store.table(known.key).get(*place_of(new))
-        if here is None:
+            if self.can_be_removed(entry, new):
+                # It is removed at once, so watches get no event of the mark.
+                return self.remove(entry, _renewed(before), before)
+            self._store.put(entry.key, new, before)
+        self._delete_content(entry, new)
+        current = self._store.table(entry.key).get(*place_of(new))
+        if current is None:
             return new
-        if self.is_free(known, here):
-            return self.remove(known, _renewed(here), here)
-        return here
+        if self.can_be_removed(entry, current):
+            return self.remove(entry, _renewed(current), current)
+        return current
 
     def _marked(
         self,
-        known: Known,
+        entry: KindEntry,
         before: KubeObject,
         grace_period_seconds: int | None,
         propagation: Propagation,
@@ -96,45 +99,44 @@ class Deletions:
         if is_first or grace < metadata.get("deletionGracePeriodSeconds", 0):
             metadata["deletionTimestamp"] = self._later(grace)
             metadata["deletionGracePeriodSeconds"] = grace
-        if is_first and known.is_counted:
+        if is_first and entry.is_counted:
             metadata["generation"] = metadata.get("generation", 1) + 1
-        if propagation is Propagation.FOREGROUND and self._owned.get(metadata["uid"]):
+        if propagation is Propagation.FOREGROUND and self._dependents_by_uid.get(metadata["uid"]):
             finalizers = metadata.get("finalizers") or ()
             if _FOREGROUND not in finalizers:
                 metadata["finalizers"] = [*finalizers, _FOREGROUND]
-        if known.kind.gvr == NAMESPACES:
+        if entry.kind.gvr == NAMESPACES:
             new["status"] = {**status_of(new), "phase": "Terminating"}
         return new
 
-    def _let_go_of_content(self, known: Known, obj: KubeObject) -> None:
+    def _delete_content(self, entry: KindEntry, obj: KubeObject) -> None:
         metadata = obj["metadata"]
-        if known.kind.gvr == NAMESPACES:
-            for held in self._catalogue:
-                for content in list(self._store.table(held.key).scan(metadata["name"])):
-                    if held.kind.is_namespaced:
-                        self._delete_if_there(held, content)
-        elif known.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
-            for held in self._catalogue:
-                if held.definition == metadata["name"]:
-                    for content in list(self._store.table(held.key).scan("")):
-                        self._delete_if_there(held, content)
+        if entry.kind.gvr == NAMESPACES:
+            for stored_kind in self._catalogue:
+                for content in list(self._store.table(stored_kind.key).scan(metadata["name"])):
+                    if stored_kind.kind.is_namespaced:
+                        self._delete_if_present(stored_kind, content)
+        elif entry.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
+            for stored_kind in self._catalogue:
+                if stored_kind.definition == metadata["name"]:
+                    for content in list(self._store.table(stored_kind.key).scan("")):
+                        self._delete_if_present(stored_kind, content)
         if _FOREGROUND in (metadata.get("finalizers") or ()):
             for dependent, content in self._dependents(metadata["uid"]):
                 self._release(dependent, content, metadata["uid"], Propagation.FOREGROUND)
-            self._end_foreground(known, place_of(obj))
+            self._end_foreground(entry, place_of(obj))
 
-    def _delete_if_there(self, known: Known, obj: KubeObject) -> None:
-        here = self._store.table(known.key).get(*place_of(obj))
-        # Two served versions of one kind share a table: the other one may have
-        # done it, and what is marked already needs no second mark.
-        if here is not None and "deletionTimestamp" not in here["metadata"]:
-            self.delete(known, here, propagation=Propagation.BACKGROUND)
+    def _delete_if_present(self, entry: KindEntry, obj: KubeObject) -> None:
+        current = self._store.table(entry.key).get(*place_of(obj))
+        # Several versions of a kind share a table, so the object may be deleted or marked already.
+        if current is not None and "deletionTimestamp" not in current["metadata"]:
+            self.delete(entry, current, propagation=Propagation.BACKGROUND)
 
-    def _is_empty(self, known: Known, obj: KubeObject) -> bool:
+    def _is_empty(self, entry: KindEntry, obj: KubeObject) -> bool:
         name = obj["metadata"]["name"]
-        if known.kind.gvr == NAMESPACES:
+        if entry.kind.gvr == NAMESPACES:
             return not any(table.rows.get(name) for table in self._store.tables.values())
-        if known.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
+        if entry.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
             return not any(
                 self._store.table(served.key).rows
                 for served in self._catalogue
@@ -142,59 +144,59 @@ class Deletions:
             )
         return True
 
-    def is_free(self, known: Known, obj: KubeObject) -> bool:
-        """Say whether nothing holds back the end of an object any more."""
+    def can_be_removed(self, entry: KindEntry, obj: KubeObject) -> bool:
+        """Check that no finalizer, grace period or content blocks the removal of an object."""
         metadata = obj["metadata"]
         if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
             return False
-        return self._is_empty(known, obj)
+        return self._is_empty(entry, obj)
 
-    def remove(self, known: Known, last: KubeObject, before: KubeObject) -> KubeObject:
-        """Let an object go, and with it what depended on it alone."""
+    def remove(self, entry: KindEntry, last: KubeObject, before: KubeObject) -> KubeObject:
+        """Remove an object and its dependents without other owners."""
         metadata = last["metadata"]
-        self._store.remove(known.key, last, before)
-        self.note_owners(known, None, last)
-        if known.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
+        self._store.remove(entry.key, last, before)
+        self.index_owners(entry, None, last)
+        if entry.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
             self._catalogue.undefine(metadata["name"])
         for dependent, obj in self._dependents(metadata["uid"]):
             self._release(dependent, obj, metadata["uid"], Propagation.BACKGROUND)
         for owner in metadata.get("ownerReferences") or ():
-            found = self._find_owner(owner, metadata.get("namespace", ""))
-            if found is not None:
-                self._end_foreground(found[0], place_of(found[1]))
-        self._finish_holders(known, metadata)
+            parent = self._find_owner(owner, metadata.get("namespace", ""))
+            if parent is not None:
+                self._end_foreground(parent[0], place_of(parent[1]))
+        self._finish_terminating_parents(entry, metadata)
         return last
 
     def _release(
-        self, known: Known, obj: KubeObject, owner_uid: str, propagation: Propagation
+        self, entry: KindEntry, obj: KubeObject, owner_uid: str, propagation: Propagation
     ) -> None:
-        """Delete what has no other owner left; from the rest, take the reference."""
+        """Delete a dependent, or remove the owner reference if it has another owner."""
         namespace = namespace_of(obj)
-        others = [
+        other_owners = [
             owner
             for owner in owners_of(obj)
             if owner["uid"] != owner_uid and self._find_owner(owner, namespace) is not None
         ]
-        if others:
-            self._disown(known, obj, lambda owner: owner["uid"] != owner_uid)
+        if other_owners:
+            self._remove_owners(entry, obj, lambda owner: owner["uid"] != owner_uid)
         elif "deletionTimestamp" not in obj["metadata"]:
-            self.delete(known, obj, propagation=propagation)
+            self.delete(entry, obj, propagation=propagation)
 
-    def _disown(
-        self, known: Known, obj: KubeObject, keeps: Callable[[Mapping[str, Any]], bool]
+    def _remove_owners(
+        self, entry: KindEntry, obj: KubeObject, keeps: Callable[[Mapping[str, Any]], bool]
     ) -> None:
         new = _renewed(obj)
         metadata = new["metadata"]
         metadata["ownerReferences"] = [o for o in metadata["ownerReferences"] if keeps(o)]
         if not metadata["ownerReferences"]:
             del metadata["ownerReferences"]
-        self.note_owners(known, new, obj)
-        self._store.put(known.key, new, obj)
+        self.index_owners(entry, new, obj)
+        self._store.put(entry.key, new, obj)
 
-    def _end_foreground(self, known: Known, place: tuple[str, str]) -> None:
-        """Let go of an owner that waited for the last of what it owned."""
-        obj = self._store.table(known.key).get(*place)
-        if obj is None or self._owned.get(obj["metadata"]["uid"]):
+    def _end_foreground(self, entry: KindEntry, place: tuple[str, str]) -> None:
+        """Remove an owner in foreground deletion once it has no dependents."""
+        obj = self._store.table(entry.key).get(*place)
+        if obj is None or self._dependents_by_uid.get(obj["metadata"]["uid"]):
             return
         finalizers = obj["metadata"].get("finalizers") or ()
         if _FOREGROUND not in finalizers:
@@ -203,46 +205,46 @@ class Deletions:
         new["metadata"]["finalizers"] = [f for f in finalizers if f != _FOREGROUND]
         if not new["metadata"]["finalizers"]:
             del new["metadata"]["finalizers"]
-        if self.is_free(known, new):
-            self.remove(known, new, obj)
+        if self.can_be_removed(entry, new):
+            self.remove(entry, new, obj)
         else:
-            self._store.put(known.key, new, obj)
+            self._store.put(entry.key, new, obj)
 
-    def _finish_holders(self, known: Known, metadata: Mapping[str, Any]) -> None:
-        """Let go of a namespace or definition that waited for its last object."""
+    def _finish_terminating_parents(self, entry: KindEntry, metadata: Mapping[str, Any]) -> None:
+        """Remove a terminating namespace or definition once it is empty."""
         waiting = []
         if metadata.get("namespace"):
             waiting.append((NAMESPACES, metadata["namespace"]))
-        if known.definition:
-            waiting.append((CUSTOM_RESOURCE_DEFINITIONS, known.definition))
+        if entry.definition:
+            waiting.append((CUSTOM_RESOURCE_DEFINITIONS, entry.definition))
         for gvr, name in waiting:
             holder = self._catalogue.at(gvr)
             obj = self._store.table(holder.key).get("", name)
-            if obj and "deletionTimestamp" in obj["metadata"] and self.is_free(holder, obj):
+            if obj and "deletionTimestamp" in obj["metadata"] and self.can_be_removed(holder, obj):
                 self.remove(holder, _renewed(obj), obj)
 
-    def _dependents(self, uid: str) -> Sequence[tuple[Known, KubeObject]]:
-        found = []
-        for key, namespace, name in sorted(self._owned.get(uid, ())):
+    def _dependents(self, uid: str) -> Sequence[tuple[KindEntry, KubeObject]]:
+        dependents = []
+        for key, namespace, name in sorted(self._dependents_by_uid.get(uid, ())):
             obj = self._store.table(key).get(namespace, name)
             if obj is not None:
-                found.append((self._catalogue.of(obj["apiVersion"], obj["kind"]), obj))
-        return found
+                dependents.append((self._catalogue.of(obj["apiVersion"], obj["kind"]), obj))
+        return dependents
 
     def _find_owner(
         self, owner: Mapping[str, Any], namespace: str
-    ) -> tuple[Known, KubeObject] | None:
+    ) -> tuple[KindEntry, KubeObject] | None:
         try:
-            known = self._catalogue.of(owner["apiVersion"], owner["kind"])
+            entry = self._catalogue.of(owner["apiVersion"], owner["kind"])
         except NotFound:
             return None
-        place = namespace if known.kind.is_namespaced else ""
-        obj = self._store.table(known.key).get(place, owner["name"])
+        place = namespace if entry.kind.is_namespaced else ""
+        obj = self._store.table(entry.key).get(place, owner["name"])
         if obj is None or obj["metadata"]["uid"] != owner["uid"]:
             return None
-        return known, obj
+        return entry, obj
 
 
 def _renewed(obj: KubeObject) -> KubeObject:
-    """Begin a new state of an object: its metadata may be written, all else is shared."""
+    """Return a shallow copy of an object whose metadata can be changed."""
     return {**obj, "metadata": {**obj["metadata"]}}

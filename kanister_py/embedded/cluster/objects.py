@@ -1,4 +1,4 @@
-"""Objects in memory: how they are named, admitted, counted, kept and let go."""
+"""Objects in memory: admission, names, metadata and writes."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPA
 from kanister_py.core.kube.timestamps import timestamp
 from kanister_py.embedded.cluster.catalogue import (
     Catalogue,
-    Known,
-    complaints_about_definition,
+    KindEntry,
+    definition_problems,
     set_definition_defaults,
     status_of_definition,
 )
 from kanister_py.embedded.cluster.deletion import Deletions
-from kanister_py.embedded.cluster.lists import copy_out
+from kanister_py.embedded.cluster.lists import copy_as_served
 from kanister_py.embedded.cluster.patching import (
     applied_part,
+    changes_spec,
     check_finalizers,
     check_preconditions,
     combined,
-    is_wanted_anew,
 )
 from kanister_py.embedded.cluster.store import Store
 from kanister_py.ports.clock import Clock
@@ -61,7 +61,7 @@ _NEW_METADATA: Final = (
 
 
 class Objects:
-    """All objects, and every way to change one. The caller holds the cluster's lock."""
+    """All objects and the operations that change them. The caller holds the cluster's lock."""
 
     def __init__(
         self,
@@ -79,80 +79,80 @@ class Objects:
         self.runs_pods = False
         self._clock = clock
         self._new_uid = new_uid or (lambda: str(uuid4()))
-        # Names need to differ, not to be secret.
-        self._random = random.Random(seed)  # noqa: S311 # see above
+        # Names must be unique, not unpredictable.
+        self._random = random.Random(seed)  # noqa: S311 - see above
         self._second = (0, "")
 
     # Finding
 
-    def take_in(self, obj: Mapping[str, Any]) -> tuple[Known, KubeObject]:
-        """Copy what was handed in, and find out what it is."""
+    def parse_object(self, obj: Mapping[str, Any]) -> tuple[KindEntry, KubeObject]:
+        """Return the kind of an object and a copy of it. Checks its basic shape."""
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         if not isinstance(kind, str) or not kind:
             raise BadRequest("Object 'Kind' is missing")
         if not isinstance(api_version, str) or not api_version:
             raise BadRequest("Object 'apiVersion' is missing")
-        known = self.catalogue.of(api_version, kind)
+        entry = self.catalogue.of(api_version, kind)
         if not isinstance(obj.get("metadata", {}), Mapping):
             raise BadRequest(f"metadata of a {kind} must be an object")
-        admission.check_shape(obj, known.kind)
+        admission.check_shape(obj, entry.kind)
         new: KubeObject = copy_json(obj)
         metadata = new.setdefault("metadata", {})
-        if not known.kind.is_namespaced:
+        if not entry.kind.is_namespaced:
             metadata.pop("namespace", None)
         for key in [key for key, value in metadata.items() if value is None]:
             del metadata[key]
-        return known, new
+        return entry, new
 
-    def find(self, known: Known, namespace: str, name: str) -> KubeObject:
-        obj = self.look_up(known, namespace, name)
+    def find(self, entry: KindEntry, namespace: str, name: str) -> KubeObject:
+        obj = self.lookup(entry, namespace, name)
         if obj is None:
-            raise _not_found(known, name)
+            raise _not_found(entry, name)
         return obj
 
-    def look_up(self, known: Known, namespace: str, name: str) -> KubeObject | None:
-        place = (namespace or self.default_namespace) if known.kind.is_namespaced else ""
-        return self.store.table(known.key).get(place, name)
+    def lookup(self, entry: KindEntry, namespace: str, name: str) -> KubeObject | None:
+        place = (namespace or self.default_namespace) if entry.kind.is_namespaced else ""
+        return self.store.table(entry.key).get(place, name)
 
     # Writing
 
     def create(
         self,
-        known: Known,
+        entry: KindEntry,
         new: KubeObject,
         manager: Manager,
         *,
         applied: Any = None,
     ) -> KubeObject:
-        """Keep a new object, which belongs to nobody else."""
+        """Store a new object. The caller must not keep `new`."""
         metadata = new["metadata"]
-        namespace = self._enter(known, metadata)
-        self._name(known, metadata, namespace)
+        namespace = self._resolve_namespace(entry, metadata)
+        self._assign_name(entry, metadata, namespace)
         for key in _NEW_METADATA:
             metadata.pop(key, None)
-        if known.kind.has_status:
+        if entry.kind.has_status:
             new.pop("status", None)
-        self._admit(known, new, None)
-        if known.kind.is_builtin and known.kind.has_status:
-            admission.set_first_status(new, known.kind)
+        self._admit(entry, new, None)
+        if entry.kind.is_builtin and entry.kind.has_status:
+            admission.set_first_status(new, entry.kind)
         now = self._now()
         metadata["uid"] = self._new_uid()
         metadata["creationTimestamp"] = now
-        if known.is_counted:
+        if entry.is_counted:
             metadata["generation"] = 1
-        if known.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
+        if entry.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
             new["status"] = status_of_definition(new, now)
         if applied is None:
             owner = Manager(manager.name, manager.operation, new["apiVersion"])
-            applied = after_update({}, None, new, known.rules, owner, now)
+            applied = after_update({}, None, new, entry.rules, owner, now)
         metadata["managedFields"] = write_managed_fields(applied)
-        self.deletions.note_owners(known, new, None)
-        self._keep(known, new, None)
+        self.deletions.index_owners(entry, new, None)
+        self._store(entry, new, None)
         return new
 
     def write(
         self,
-        known: Known,
+        entry: KindEntry,
         before: KubeObject,
         new: KubeObject,
         subresource: str = "",
@@ -161,15 +161,15 @@ class Objects:
         dry_run: bool = False,
         ownership: Any = None,
     ) -> KubeObject:
-        """Put `new`, which belongs to nobody else, in place of `before`."""
-        if subresource not in {"", "status"} or (subresource and not known.kind.has_status):
+        """Replace `before` by `new`. The caller must not keep `new`."""
+        if subresource not in {"", "status"} or (subresource and not entry.kind.has_status):
             raise NotFound("the server could not find the requested resource")
-        new = combined(known, before, new, subresource)
+        new = combined(entry, before, new, subresource)
         metadata, old = new["metadata"], before["metadata"]
         if not subresource:
-            self._admit(known, new, before)
-        elif known.schema is not None:
-            _admit_custom(known, new, before)
+            self._admit(entry, new, before)
+        elif entry.schema is not None:
+            _admit_custom(entry, new, before)
         metadata["managedFields"] = old.get("managedFields", [])
         if ownership is None:
             if new == before:
@@ -179,82 +179,86 @@ class Objects:
                 read_managed_fields(metadata["managedFields"]),
                 before,
                 new,
-                known.rules,
+                entry.rules,
                 Manager(name, "Update", new["apiVersion"], subresource),
                 self._now(),
             )
         metadata["managedFields"] = write_managed_fields(ownership)
         if new == before:
             return before
-        check_finalizers(known, new, before)
-        if known.is_counted and not subresource and is_wanted_anew(known, new, before):
+        check_finalizers(entry, new, before)
+        if entry.is_counted and not subresource and changes_spec(entry, new, before):
             metadata["generation"] = old.get("generation", 1) + 1
         if dry_run:
             return new
-        self.deletions.note_owners(known, new, before)
-        if "deletionTimestamp" in metadata and self.deletions.is_free(known, new):
-            return self.deletions.remove(known, new, before)
-        self._keep(known, new, before)
+        self.deletions.index_owners(entry, new, before)
+        if "deletionTimestamp" in metadata and self.deletions.can_be_removed(entry, new):
+            return self.deletions.remove(entry, new, before)
+        self._store(entry, new, before)
         return new
 
     def apply(
-        self, known: Known, wanted: KubeObject, manager: Manager, *, force: bool
+        self, entry: KindEntry, desired: KubeObject, manager: Manager, *, force: bool
     ) -> KubeObject:
-        """Set the fields that a manager applies, and take away those that it applies no more."""
-        metadata, subresource = wanted["metadata"], manager.subresource
+        """Apply the fields of a manager, and remove its former fields."""
+        metadata, subresource = desired["metadata"], manager.subresource
         name = metadata["name"]
-        before = self.look_up(known, metadata.get("namespace", ""), name)
+        before = self.lookup(entry, metadata.get("namespace", ""), name)
         version, uid = metadata.pop("resourceVersion", ""), metadata.pop("uid", "")
-        wanted = applied_part(known, wanted, subresource)
+        desired = applied_part(entry, desired, subresource)
         if before is None:
             if subresource or version or uid:
-                raise _not_found(known, name)
-            made = apply_fields(None, {}, wanted, known.rules, manager, self._now(), force=force)
-            return self.create(known, made.object, manager, applied=made.ownership)
-        check_preconditions(known, before, uid, version)
-        live = copy_out(known, before)
+                raise _not_found(entry, name)
+            applied_object = apply_fields(
+                None, {}, desired, entry.rules, manager, self._now(), force=force
+            )
+            return self.create(
+                entry, applied_object.object, manager, applied=applied_object.ownership
+            )
+        check_preconditions(entry, before, uid, version)
+        live = copy_as_served(entry, before)
         live["metadata"].pop("managedFields", None)
-        made = apply_fields(
+        applied_object = apply_fields(
             live,
             read_managed_fields(before["metadata"].get("managedFields")),
-            wanted,
-            known.rules,
+            desired,
+            entry.rules,
             manager,
             self._now(),
             force=force,
         )
         return self.write(
-            known,
+            entry,
             before,
-            made.object,
+            applied_object.object,
             subresource,
             manager.name,
-            ownership=made.ownership,
+            ownership=applied_object.ownership,
         )
 
     def ensure_namespace(self, name: str) -> None:
-        known = self.catalogue.at(NAMESPACES)
-        if self.store.table(known.key).get("", name) is None:
+        entry = self.catalogue.at(NAMESPACES)
+        if self.store.table(entry.key).get("", name) is None:
             new = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            self.create(known, new, Manager(DEFAULT_MANAGER, "Update", ""))
+            self.create(entry, new, Manager(DEFAULT_MANAGER, "Update", ""))
 
-    def _keep(self, known: Known, new: KubeObject, before: KubeObject | None) -> None:
-        self.store.put(known.key, new, before)
-        if known.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
+    def _store(self, entry: KindEntry, new: KubeObject, before: KubeObject | None) -> None:
+        self.store.put(entry.key, new, before)
+        if entry.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
             self.catalogue.define(new)
 
-    def _enter(self, known: Known, metadata: dict[str, Any]) -> str:
-        """Say in which namespace a new object lands, and see that it is there."""
-        if not known.kind.is_namespaced:
+    def _resolve_namespace(self, entry: KindEntry, metadata: dict[str, Any]) -> str:
+        """Return the namespace of a new object. Creates it if it does not exist."""
+        if not entry.kind.is_namespaced:
             return ""
         namespace: str = metadata.get("namespace") or self.default_namespace
         metadata["namespace"] = namespace
-        there = self.store.table(_NAMESPACES_KEY).get("", namespace)
-        if there is None:
+        existing = self.store.table(_NAMESPACES_KEY).get("", namespace)
+        if existing is None:
             self.ensure_namespace(namespace)
-        elif "deletionTimestamp" in there["metadata"]:
+        elif "deletionTimestamp" in existing["metadata"]:
             name = metadata.get("name") or metadata.get("generateName", "")
-            resource = known.kind.gvr.group_resource
+            resource = entry.kind.gvr.group_resource
             raise Forbidden(
                 f'{resource} "{name}" is forbidden: unable to create new '
                 f"content in namespace {namespace} because it is being terminated",
@@ -263,15 +267,15 @@ class Objects:
             )
         return namespace
 
-    def _name(self, known: Known, metadata: dict[str, Any], namespace: str) -> None:
-        """Give a new object a name that no other has."""
-        table = self.store.table(known.key)
-        resource = known.kind.gvr.group_resource
+    def _assign_name(self, entry: KindEntry, metadata: dict[str, Any], namespace: str) -> None:
+        """Set the name of a new object, and generate it if necessary."""
+        table = self.store.table(entry.key)
+        resource = entry.kind.gvr.group_resource
         name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
         if not name and not prefix:
             why = "Required value: name or generateName is required"
             raise Invalid(
-                f'{known.kind.group_kind} "" is invalid: metadata.name: {why}',
+                f'{entry.kind.group_kind} "" is invalid: metadata.name: {why}',
                 resource=resource,
                 causes=[Cause("metadata.name", why, "FieldValueRequired")],
             )
@@ -291,26 +295,28 @@ class Objects:
             )
         metadata["name"] = name
 
-    def _admit(self, known: Known, new: KubeObject, before: KubeObject | None) -> None:
-        if known.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
+    def _admit(self, entry: KindEntry, new: KubeObject, before: KubeObject | None) -> None:
+        if entry.kind.gvr == CUSTOM_RESOURCE_DEFINITIONS:
             set_definition_defaults(new)
-            admission.refuse(new, known.kind, complaints_about_definition(new))
-        elif known.kind.is_builtin:
-            admission.set_defaults(new, known.kind)
-        elif known.schema is not None:
-            _admit_custom(known, new, before)
-        admission.check(new, before, known.kind)
+            admission.refuse(new, entry.kind, definition_problems(new))
+        elif entry.kind.is_builtin:
+            admission.set_defaults(new, entry.kind)
+        elif entry.schema is not None:
+            _admit_custom(entry, new, before)
+        admission.check(new, before, entry.kind)
 
     # Time
 
-    def _grace(self, obj: KubeObject, asked: int | None) -> int:
-        """Say how many seconds an object may live on. Only a pod that runs takes time."""
+    def _grace(self, obj: KubeObject, requested: int | None) -> int:
+        """Return the grace period of a deletion. Only running pods have one."""
         if not self.runs_pods or obj["kind"] != "Pod" or obj["apiVersion"] != "v1":
             return 0
         spec, phase = obj["spec"], status_of(obj).get("phase")
         if not spec.get("nodeName") or phase in {"Succeeded", "Failed"}:
             return 0
-        return int(spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked)
+        return int(
+            spec.get("terminationGracePeriodSeconds", 30) if requested is None else requested
+        )
 
     def _now(self) -> str:
         now = self._clock.now()
@@ -323,37 +329,37 @@ class Objects:
         return timestamp(self._clock.now() + timedelta(seconds=seconds))
 
 
-def _admit_custom(known: Known, new: KubeObject, before: KubeObject | None) -> None:
-    schema = known.schema or {}
-    # What is shared with the object before was admitted with it, and may not be changed.
+def _admit_custom(entry: KindEntry, new: KubeObject, before: KubeObject | None) -> None:
+    schema = entry.schema or {}
+    # Unchanged fields were admitted with the previous object, which shares them.
     shared = {key for key in new if before is not None and new[key] is before.get(key)}
     fresh = {key: value for key, value in new.items() if key not in shared}
-    rest = _without(schema, shared)
-    prune(fresh, rest, is_root=True)
-    set_defaults(fresh, rest)
+    partial_schema = _without(schema, shared)
+    prune(fresh, partial_schema, is_root=True)
+    set_defaults(fresh, partial_schema)
     for key in [key for key in new if key not in shared and key not in fresh]:
         del new[key]
     new.update(fresh)
-    admission.refuse(new, known.kind, schema_problems(fresh, rest))
-    if known.has_rules:
+    admission.refuse(new, entry.kind, schema_problems(fresh, partial_schema))
+    if entry.has_rules:
         # Few kinds have rules, and CEL takes time to load.
         from kanister_py.core.kube.crd_rules import broken_rules
 
-        admission.refuse(new, known.kind, broken_rules(new, before, schema))
+        admission.refuse(new, entry.kind, broken_rules(new, before, schema))
 
 
 def _without(schema: Mapping[str, Any], keys: AbstractSet[str]) -> Mapping[str, Any]:
-    """Give a schema that says nothing of some fields of an object."""
+    """Return a schema without some properties."""
     if not keys:
         return schema
     properties = schema.get("properties") or {}
     return {
         **schema,
-        "properties": {key: each for key, each in properties.items() if key not in keys},
+        "properties": {key: value for key, value in properties.items() if key not in keys},
         "required": [key for key in schema.get("required") or () if key not in keys],
     }
 
 
-def _not_found(known: Known, name: str) -> NotFound:
-    resource = known.kind.gvr.group_resource
+def _not_found(entry: KindEntry, name: str) -> NotFound:
+    resource = entry.kind.gvr.group_resource
     return NotFound(f'{resource} "{name}" not found', resource=resource, name=name)

@@ -1,4 +1,4 @@
-"""Patches and scales of objects in memory, and what a write may not change."""
+"""Patches and scales of objects in memory, and checks of writes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from kanister_py.core.kube.patches import (
     strategic_patched,
 )
 from kanister_py.core.kube.selectors import label_selector_of
-from kanister_py.embedded.cluster.catalogue import Known
+from kanister_py.embedded.cluster.catalogue import KindEntry
 from kanister_py.ports.cluster import KubeObject, Patch, PatchType
 
-# What the cluster alone writes: taken over from what is there, whatever is sent.
+# Metadata that only the cluster writes. Values in requests are ignored.
 _KEPT_METADATA: Final = (
     "name",
     "namespace",
@@ -41,47 +41,49 @@ _KEPT_METADATA: Final = (
 )
 
 
-def patched(known: Known, there: KubeObject, patch: Patch, patch_type: PatchType) -> KubeObject:
-    """Give the object that a patch makes of one; `there` may be changed on the way."""
+def patched(
+    entry: KindEntry, existing: KubeObject, patch: Patch, patch_type: PatchType
+) -> KubeObject:
+    """Return the object after a patch. `existing` may be changed in place."""
     if patch_type is PatchType.JSON:
         if isinstance(patch, Mapping):
             raise BadRequest("a JSON patch is a list of operations")
         try:
-            made: KubeObject = json_patched(there, patch)
+            result: KubeObject = json_patched(existing, patch)
         except InvalidPatch as error:
             raise Invalid(error.message, causes=[Cause("", error.message)]) from error
-        return made
+        return result
     if not isinstance(patch, Mapping):
         raise BadRequest(f"{patch_type} is an object, not a list of operations")
     if patch_type is PatchType.MERGE:
-        merged: KubeObject = merge_patched(there, patch)
+        merged: KubeObject = merge_patched(existing, patch)
         return merged
-    if not known.kind.is_builtin:
+    if not entry.kind.is_builtin:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, "
             "application/apply-patch+yaml"
         )
     try:
-        return strategic_patched(there, patch, known.rules)
+        return strategic_patched(existing, patch, entry.rules)
     except InvalidPatch as error:
         raise BadRequest(error.message) from error
 
 
-def combined(known: Known, before: KubeObject, new: KubeObject, subresource: str) -> KubeObject:
-    """Put together what a write may change and what it may not."""
+def combined(entry: KindEntry, before: KubeObject, new: KubeObject, subresource: str) -> KubeObject:
+    """Combine a written object with the fields that the write may not change."""
     if subresource == "status":
-        # All but the status stays what it is, and is shared with what was there.
-        made: KubeObject = {**before, "metadata": {**before["metadata"]}}
-        made.pop("status", None)
+        # The rest of the object is unchanged and shared with the stored one.
+        result: KubeObject = {**before, "metadata": {**before["metadata"]}}
+        result.pop("status", None)
         if new.get("status") is not None:
-            made["status"] = new["status"]
-        return made
-    if known.kind.has_status:
+            result["status"] = new["status"]
+        return result
+    if entry.kind.has_status:
         new.pop("status", None)
         if "status" in before:
             new["status"] = before["status"]
-    # One kind, one stored version: nothing else tells objects apart.
+    # The name and UID identify the object. The version of its kind does not matter.
     new["apiVersion"], new["kind"] = before["apiVersion"], before["kind"]
     metadata, old = new["metadata"], before["metadata"]
     for key in _KEPT_METADATA:
@@ -92,74 +94,79 @@ def combined(known: Known, before: KubeObject, new: KubeObject, subresource: str
     return new
 
 
-def applied_part(known: Known, wanted: KubeObject, subresource: str) -> KubeObject:
-    """Leave out what an apply to this place does not reach."""
+def applied_part(entry: KindEntry, applied: KubeObject, subresource: str) -> KubeObject:
+    """Return the fields that an apply to a subresource can set."""
     if subresource == "status":
-        metadata = wanted["metadata"]
+        metadata = applied["metadata"]
         part: KubeObject = {
-            key: wanted[key] for key in ("apiVersion", "kind", "status") if key in wanted
+            key: applied[key] for key in ("apiVersion", "kind", "status") if key in applied
         }
         kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
         return {**part, "metadata": kept}
-    if known.kind.has_status:
-        wanted.pop("status", None)
-    return wanted
+    if entry.kind.has_status:
+        applied.pop("status", None)
+    return applied
 
 
-def is_wanted_anew(known: Known, new: KubeObject, before: KubeObject) -> bool:
-    """Say whether a write changed what is wanted, not what is."""
-    left_out = {"metadata", "apiVersion"} | ({"status"} if known.kind.has_status else set())
+def changes_spec(entry: KindEntry, new: KubeObject, before: KubeObject) -> bool:
+    """Check whether a write changes more than metadata and status."""
+    left_out = {"metadata", "apiVersion"} | ({"status"} if entry.kind.has_status else set())
     return any(new.get(key) != before.get(key) for key in {**new, **before} if key not in left_out)
 
 
-def check_preconditions(known: Known, before: KubeObject, uid: str, version: str) -> None:
-    """Refuse a write that means another object, or an older state of this one."""
+def check_preconditions(entry: KindEntry, before: KubeObject, uid: str, version: str) -> None:
+    """Raise `Conflict` if the UID or resource version of a write does not match."""
     metadata = before["metadata"]
     if uid and uid != metadata["uid"]:
-        raise _conflict(known, metadata["name"], _precondition("UID", uid, metadata["uid"]))
+        raise _conflict(entry, metadata["name"], _precondition("UID", uid, metadata["uid"]))
     if version and version != metadata["resourceVersion"]:
         raise _conflict(
-            known,
+            entry,
             metadata["name"],
             "the object has been modified; please apply your changes to the latest version "
             "and try again",
         )
 
 
-def check_delete_preconditions(known: Known, before: KubeObject, uid: str, version: str) -> None:
-    """Refuse to delete another object than was meant, or another state of it."""
+def check_delete_preconditions(
+    entry: KindEntry, before: KubeObject, uid: str, version: str
+) -> None:
+    """Raise `Conflict` if the UID or resource version of a delete does not match."""
     metadata = before["metadata"]
-    for label, wanted, found in (
+    for label, expected, actual in (
         ("UID", uid, metadata["uid"]),
         ("ResourceVersion", version, metadata["resourceVersion"]),
     ):
-        if wanted and wanted != found:
-            raise _conflict(known, metadata["name"], _precondition(label, wanted, found))
+        if expected and expected != actual:
+            raise _conflict(entry, metadata["name"], _precondition(label, expected, actual))
 
 
-def check_finalizers(known: Known, new: KubeObject, before: KubeObject) -> None:
-    """Refuse finalizers that are added to an object on its way out."""
+def check_finalizers(entry: KindEntry, new: KubeObject, before: KubeObject) -> None:
+    """Raise if a write adds finalizers to an object that is being deleted."""
     if "deletionTimestamp" not in before["metadata"]:
         return
     had = before["metadata"].get("finalizers") or ()
-    added = [each for each in new["metadata"].get("finalizers") or () if each not in had]
+    added = [
+        finalizer for finalizer in new["metadata"].get("finalizers") or () if finalizer not in had
+    ]
     if added:
         why = (
             "Forbidden: no new finalizers can be added if the object is being deleted, "
             f"found new finalizers {added}"
         )
         cause = Cause("metadata.finalizers", why, "FieldValueForbidden")
-        admission.refuse(new, known.kind, [cause])
+        admission.refuse(new, entry.kind, [cause])
 
 
-def _precondition(label: str, wanted: str, found: str) -> str:
+def _precondition(label: str, expected: str, actual: str) -> str:
     return (
-        f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
+        f"Precondition failed: {label} in precondition: {expected}, "
+        f"{label} in object meta: {actual}"
     )
 
 
-def _conflict(known: Known, name: str, why: str) -> Conflict:
-    resource = known.kind.gvr.group_resource
+def _conflict(entry: KindEntry, name: str, why: str) -> Conflict:
+    resource = entry.kind.gvr.group_resource
     return Conflict(
         f'Operation cannot be fulfilled on {resource} "{name}": {why}', resource=resource, name=name
     )
@@ -168,11 +175,11 @@ def _conflict(known: Known, name: str, why: str) -> Conflict:
 # Scales
 
 
-def scale_of(known: Known, obj: KubeObject) -> KubeObject:
-    """Give the Scale that stands for a workload."""
-    wanted: Any = obj
-    for step in _replicas_path(known):
-        wanted = wanted.get(step) if isinstance(wanted, Mapping) else None
+def scale_of(entry: KindEntry, obj: KubeObject) -> KubeObject:
+    """Return the Scale of a workload."""
+    replicas: Any = obj
+    for step in _replicas_path(entry):
+        replicas = replicas.get(step) if isinstance(replicas, Mapping) else None
     status: dict[str, Any] = {"replicas": status_of(obj).get("replicas", 0)}
     selector = spec_of(obj).get("selector")
     if isinstance(selector, Mapping):
@@ -186,14 +193,14 @@ def scale_of(known: Known, obj: KubeObject) -> KubeObject:
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
         "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {"replicas": wanted} if wanted else {},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
 
 
-def scaled(known: Known, before: KubeObject, replicas: int) -> KubeObject:
-    """Give a workload that wants so many replicas."""
-    *folders, last = _replicas_path(known)
+def scaled(entry: KindEntry, before: KubeObject, replicas: int) -> KubeObject:
+    """Return a workload with another number of replicas."""
+    *folders, last = _replicas_path(entry)
     if replicas < 0:
         raise Invalid(
             f'Scale.autoscaling "{before["metadata"]["name"]}" is invalid: spec.replicas: '
@@ -208,19 +215,19 @@ def scaled(known: Known, before: KubeObject, replicas: int) -> KubeObject:
     return new
 
 
-def patched_replicas(known: Known, obj: KubeObject, patch: Patch, patch_type: PatchType) -> int:
-    """Say how many replicas a patch of a workload's Scale asks for."""
+def patched_replicas(entry: KindEntry, obj: KubeObject, patch: Patch, patch_type: PatchType) -> int:
+    """Return the number of replicas after a patch of a workload's Scale."""
     if patch_type is PatchType.STRATEGIC:
         patch_type = PatchType.MERGE
-    scale = patched(known, scale_of(known, obj), patch, patch_type)
+    scale = patched(entry, scale_of(entry, obj), patch, patch_type)
     replicas = spec_of(scale).get("replicas", 0)
     if isinstance(replicas, bool) or not isinstance(replicas, int):
         raise BadRequest(f"spec.replicas of a Scale must be a number, not {replicas!r}")
     return replicas
 
 
-def _replicas_path(known: Known) -> list[str]:
-    if not known.kind.has_scale:
+def _replicas_path(entry: KindEntry) -> list[str]:
+    if not entry.kind.has_scale:
         raise NotFound("the server could not find the requested resource")
-    path = known.scale_paths.get("specReplicasPath") or ".spec.replicas"
+    path = entry.scale_paths.get("specReplicasPath") or ".spec.replicas"
     return path.lstrip(".").split(".")

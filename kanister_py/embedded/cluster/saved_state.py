@@ -1,4 +1,4 @@
-"""States of a cluster in memory: loaded from manifests, saved as JSON, restored."""
+"""State of a cluster in memory: loading manifests, saving and restoring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kanister_py.core.errors import NotFound, UsageError
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.managed_fields import Manager
 from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
-from kanister_py.embedded.cluster.lists import copy_out
+from kanister_py.embedded.cluster.lists import copy_as_served
 from kanister_py.embedded.cluster.objects import DEFAULT_MANAGER, Objects
 from kanister_py.embedded.cluster.store import place_of
 from kanister_py.ports.cluster import KubeObject
@@ -19,45 +19,47 @@ _LOAD_ORDER: Final = {"CustomResourceDefinition": 0, "Namespace": 1}
 
 
 def in_loading_order(objects: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Order manifests so that definitions come before what they define; lists are opened."""
-    found: list[Mapping[str, Any]] = []
-    for given in objects:
-        if given.get("kind") == "List" and given.get("apiVersion") == "v1":
-            found.extend(in_loading_order(given.get("items") or ()))
+    """Sort manifests so that definitions and namespaces come first. Lists are expanded."""
+    manifests: list[Mapping[str, Any]] = []
+    for manifest in objects:
+        if manifest.get("kind") == "List" and manifest.get("apiVersion") == "v1":
+            manifests.extend(in_loading_order(manifest.get("items") or ()))
         else:
-            found.append(given)
-    return sorted(found, key=lambda obj: _LOAD_ORDER.get(str(obj.get("kind")), len(_LOAD_ORDER)))
+            manifests.append(manifest)
+    return sorted(
+        manifests, key=lambda obj: _LOAD_ORDER.get(str(obj.get("kind")), len(_LOAD_ORDER))
+    )
 
 
-def load(objects: Objects, given: Mapping[str, Any]) -> KubeObject:
-    """Take in an object as its manifest states it, with its status, over what is there."""
-    api_version, kind_name = given.get("apiVersion"), given.get("kind")
+def load(objects: Objects, manifest: Mapping[str, Any]) -> KubeObject:
+    """Store an object of a manifest with its status, over an existing one."""
+    api_version, kind_name = manifest.get("apiVersion"), manifest.get("kind")
     if isinstance(api_version, str) and isinstance(kind_name, str) and kind_name:
         try:
             objects.catalogue.of(api_version, kind_name)
         except NotFound:
             objects.catalogue.guess(api_version, kind_name)
-    known, new = objects.take_in(given)
+    entry, new = objects.parse_object(manifest)
     metadata = new["metadata"]
-    status = copy_json(given.get("status"))
+    status = copy_json(manifest.get("status"))
     metadata.pop("resourceVersion", None)
     metadata.pop("uid", None)
     namespace = metadata.get("namespace") or objects.default_namespace
-    if known.kind.is_namespaced:
+    if entry.kind.is_namespaced:
         objects.ensure_namespace(namespace)
-    there = objects.look_up(known, namespace, metadata.get("name", ""))
-    if there is None:
-        kept = objects.create(known, new, Manager(DEFAULT_MANAGER, "Update", ""))
+    existing = objects.lookup(entry, namespace, metadata.get("name", ""))
+    if existing is None:
+        kept = objects.create(entry, new, Manager(DEFAULT_MANAGER, "Update", ""))
     else:
-        kept = objects.write(known, there, new)
-    if status is not None and known.kind.gvr != CUSTOM_RESOURCE_DEFINITIONS:
+        kept = objects.write(entry, existing, new)
+    if status is not None and entry.kind.gvr != CUSTOM_RESOURCE_DEFINITIONS:
         with_status = {**copy_json(kept), "status": status}
-        kept = objects.write(known, kept, with_status, "status" if known.kind.has_status else "")
-    return copy_out(known, kept)
+        kept = objects.write(entry, kept, with_status, "status" if entry.kind.has_status else "")
+    return copy_as_served(entry, kept)
 
 
 def all_objects(objects: Objects) -> Sequence[KubeObject]:
-    """Give back every object there is, by kind, namespace and name."""
+    """Return all objects, by kind, namespace and name."""
     tables = objects.store.tables
     return [
         copy_json(obj)
@@ -67,11 +69,11 @@ def all_objects(objects: Objects) -> Sequence[KubeObject]:
 
 
 def save(objects: Objects) -> dict[str, Any]:
-    """Give back the whole state as JSON knows it."""
+    """Return the complete state as JSON data."""
     guessed = [
-        {"apiVersion": known.kind.gvr.api_version, "kind": known.kind.kind}
-        for known in objects.catalogue
-        if known.is_guessed
+        {"apiVersion": entry.kind.gvr.api_version, "kind": entry.kind.kind}
+        for entry in objects.catalogue
+        if entry.is_guessed
     ]
     return {
         "format": STATE_FORMAT,
@@ -82,7 +84,7 @@ def save(objects: Objects) -> dict[str, Any]:
 
 
 def restore(objects: Objects, state: Mapping[str, Any]) -> None:
-    """Put a saved state into objects of which there are none yet."""
+    """Load a saved state into an empty `Objects`."""
     if state.get("format") != STATE_FORMAT:
         raise UsageError(
             f"The saved state has format {state.get('format')!r}; this version reads "
@@ -96,8 +98,8 @@ def restore(objects: Objects, state: Mapping[str, Any]) -> None:
         if obj["kind"] == "CustomResourceDefinition":
             objects.catalogue.define(obj)
     for obj in kept:
-        known = objects.catalogue.of(obj["apiVersion"], obj["kind"])
-        objects.store.adopt(known.key, obj)
-        objects.deletions.note_owners(known, obj, None)
+        entry = objects.catalogue.of(obj["apiVersion"], obj["kind"])
+        objects.store.adopt(entry.key, obj)
+        objects.deletions.index_owners(entry, obj, None)
     objects.store.version = int(state["resourceVersion"])
     objects.store.compact()

@@ -1,4 +1,4 @@
-"""Object store of the embedded cluster: tables, their history, and watches."""
+"""Object store of the embedded cluster: tables, history and watches."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TableKey = tuple[str, str]
 
 
 def place_of(obj: KubeObject) -> tuple[str, str]:
-    """Say where in its table an object is: namespace and name."""
+    """Return the key of an object in its table: namespace and name."""
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
 class Change(NamedTuple):
-    """One step of a table's history. `before` is what selectors saw until then."""
+    """One change of an object. `before` is None for new objects."""
 
     version: int
     type: EventType
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 class Table:
     """Objects of one kind, by namespace and name.
 
-    A stored object is never changed in place, so its holders may share it.
+    Stored objects are never changed in place, so they can be shared.
     """
 
     def __init__(self, compacted: int) -> None:
@@ -57,13 +57,13 @@ class Table:
                 yield from rows.values()
 
     def listeners(self, name: str) -> Iterator[MemoryWatch]:
-        """Say who may want to hear of an object of this name."""
+        """Return the watches that can match an object of this name."""
         named = self.watchers_by_name.get(name)
         return itertools.chain(self.watchers, named) if named else iter(self.watchers)
 
 
 class Store:
-    """All tables, under one counter of versions. The caller holds the cluster's lock."""
+    """All tables, with one counter of resource versions. The caller holds the cluster's lock."""
 
     def __init__(self, history_limit: int) -> None:
         self.version = 1
@@ -72,30 +72,30 @@ class Store:
         self._compacted = 0
 
     def table(self, key: TableKey) -> Table:
-        found = self.tables.get(key)
-        if found is None:
-            found = self.tables[key] = Table(self._compacted)
-        return found
+        table = self.tables.get(key)
+        if table is None:
+            table = self.tables[key] = Table(self._compacted)
+        return table
 
     def put(self, key: TableKey, obj: KubeObject, before: KubeObject | None) -> KubeObject:
-        """Keep an object, which from now on nobody may change, under a new version."""
+        """Store an object, which must not be changed afterwards, with a new resource version."""
         metadata = obj["metadata"]
         self.version += 1
         metadata["resourceVersion"] = str(self.version)
         table = self.table(key)
         table.rows.setdefault(metadata.get("namespace", ""), {})[metadata["name"]] = obj
         type_ = EventType.ADDED if before is None else EventType.MODIFIED
-        self._tell(table, Change(self.version, type_, obj, before))
+        self._notify(table, Change(self.version, type_, obj, before))
         return obj
 
     def adopt(self, key: TableKey, obj: KubeObject) -> None:
-        """Keep an object as it is, with the version it has, and tell nobody."""
+        """Store an object with its own resource version, without events."""
         metadata = obj["metadata"]
         rows = self.table(key).rows.setdefault(metadata.get("namespace", ""), {})
         rows[metadata["name"]] = obj
 
     def remove(self, key: TableKey, obj: KubeObject, before: KubeObject) -> KubeObject:
-        """Forget an object, whose last state is `obj`."""
+        """Remove an object. `obj` is its last state."""
         metadata = obj["metadata"]
         self.version += 1
         metadata["resourceVersion"] = str(self.version)
@@ -105,10 +105,10 @@ class Store:
         del rows[metadata["name"]]
         if not rows:
             del table.rows[namespace]
-        self._tell(table, Change(self.version, EventType.DELETED, obj, before))
+        self._notify(table, Change(self.version, EventType.DELETED, obj, before))
         return obj
 
-    def _tell(self, table: Table, change: Change) -> None:
+    def _notify(self, table: Table, change: Change) -> None:
         history = table.history
         history.append(change)
         while len(history) > self._history_limit:
@@ -117,7 +117,7 @@ class Store:
             watch.offer(change)
 
     def compact(self) -> None:
-        """Forget the whole history: a watch from before now is too old."""
+        """Discard the history: watches from older versions end with `Expired`."""
         self._compacted = self.version
         for table in self.tables.values():
             table.history.clear()
@@ -126,13 +126,13 @@ class Store:
     def changes_since(self, table: Table, version: int) -> list[Change]:
         if version < table.compacted:
             raise Expired(f"too old resource version: {version} ({table.compacted})")
-        found: list[Change] = []
+        changes: list[Change] = []
         for change in reversed(table.history):
             if change.version <= version:
                 break
-            found.append(change)
-        found.reverse()
-        return found
+            changes.append(change)
+        changes.reverse()
+        return changes
 
     def add_watch(self, table: Table, watch: MemoryWatch) -> None:
         if watch.name:
@@ -150,9 +150,9 @@ class Store:
 
 
 class MemoryWatch(Stream):
-    """One stream of events. Its reader sleeps until something for it happens."""
+    """One watch. Its reader blocks until the next event."""
 
-    def __init__(  # they have names
+    def __init__(
         self,
         clock: Clock,
         *,
@@ -179,7 +179,7 @@ class MemoryWatch(Stream):
         self._on_close: list[Callable[[], None]] = []
 
     def begin(self, version: int, objects: Sequence[KubeObject]) -> None:
-        """Start with what is there already."""
+        """Start with events for existing objects."""
         self._seen = str(version)
         self._pending.extend((EventType.ADDED, obj) for obj in objects)
 
@@ -187,7 +187,7 @@ class MemoryWatch(Stream):
         self._on_close.append(action)
 
     def offer(self, change: Change) -> None:
-        """Hear of a change, from whichever thread made it."""
+        """Add a change. May be called from any thread."""
         namespace = change.object["metadata"].get("namespace", "")
         if self._namespace and namespace != self._namespace:
             return
@@ -215,18 +215,17 @@ class MemoryWatch(Stream):
         return self
 
     def __next__(self) -> WatchEvent:
-        taken = self._take()
-        if taken is None:
-            # Not under our own lock: a writer takes the cluster's lock
-            # first and ours second.
+        event = self._next_event()
+        if event is None:
+            # Close without holding this lock: writers take the cluster's lock first, then this one.
             self.close()
             raise StopIteration
-        type_, obj = taken
+        type_, obj = event
         copied = copy_json(obj)
         copied["apiVersion"] = self._api_version
         return WatchEvent(type_, copied)
 
-    def _take(self) -> tuple[EventType, KubeObject] | None:
+    def _next_event(self) -> tuple[EventType, KubeObject] | None:
         with self._condition:
             while not self._is_closed:
                 if self._pending:
@@ -251,7 +250,7 @@ class MemoryWatch(Stream):
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()
-            # A reader closes as well, once it is woken: each of these is done once.
+            # The woken reader closes the watch, too, but each action must run once.
             actions, self._on_close = self._on_close, []
         for action in actions:
             action()

@@ -1,7 +1,7 @@
-"""Pods as local processes, for where no kubelet runs.
+"""Pods as local processes, for machines without a kubelet.
 
-It runs the commands of blueprints on this machine, with the rights of the user
-who started it. Nothing here starts by itself.
+The commands of blueprints run on this machine, with the rights of the user. Nothing starts
+unless the user requests it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ WARNING: Final = (
     "Pods run as processes on this machine, with your rights; "
     "images are ignored and programs are taken from this machine"
 )
-"""Warning that a surface gives once, before the first pod."""
+"""Warning to print once, before the first pod starts."""
 
 OWN_FOLDERS: Final = ("dev", "proc", "tmp")
-"""The folders that a pod with a root of its own has in place of this machine's."""
+"""Folders that are private to a pod with its own root."""
 
 
-# Messages between this process and the spawner: a line of JSON each.
+# Messages between this process and the spawner, as lines of JSON.
 
 
 def line_of(message: dict[str, Any]) -> bytes:
-    """Write a message as a line."""
+    """Encode a message as a line of JSON."""
     return json.dumps(message).encode() + b"\n"
 
 
 def message_of(line: bytes) -> dict[str, Any]:
-    """Read a message that `line_of` wrote."""
+    """Decode a message that `line_of` encoded."""
     message: dict[str, Any] = json.loads(line)
     return message

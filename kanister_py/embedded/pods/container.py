@@ -1,4 +1,4 @@
-"""Containers of a pod: each is a process, its logs and its commands, over all its restarts."""
+"""Containers of a pod: their processes, logs and exec sessions, including restarts."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ _MESSAGE_BYTES: Final = 4096
 _IDLE_COMMAND: Final = ("/bin/sh", "-c", "while :; do sleep 3600; done")
 
 
-class Shared:
-    """Common ground of the containers of one pod.
+class PodContext:
+    """State shared by the containers of a pod.
 
-    `changed` guards the state of all of them; `wake` is called under it when
-    one of them has news for the pod.
+    `changed` protects it. Containers call `wake`, while they hold `changed`, to notify the pod.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Shared:
         return timestamp(self.setup.clock.now())
 
     def hosts_file(self) -> Path:
-        """Write which names mean this machine: there is no DNS that could tell."""
+        """Write /etc/hosts with the names of the Services, because there is no DNS."""
         path = self.folder / "hosts"
         lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
         lines.append(f"{address_of(self.pod)} {hostname_of(self.pod)}")
@@ -79,15 +78,15 @@ class Shared:
 
 
 class Container:
-    """One container of a pod. Its pod's thread starts it and takes note of its end."""
+    """One container of a pod. The pod's thread starts it and records its end."""
 
-    def __init__(self, spec: Mapping[str, Any], kind: str, shared: Shared) -> None:
+    def __init__(self, spec: Mapping[str, Any], kind: str, shared: PodContext) -> None:
         self.spec = spec
         self.kind = kind
         """`init`, `sidecar` or `main`."""
         self.restart_policy = _restart_policy_of(kind, shared.pod["spec"])
         self.restarts = -1
-        """How often it was started again; -1 before the first start."""
+        """Number of restarts; -1 before the first start."""
         self.restart_at: float | None = None
         self.state: dict[str, Any] = {}
         self.last_state: dict[str, Any] = {}
@@ -128,7 +127,7 @@ class Container:
             return True
         return self.restart_policy == "OnFailure" and self.ended.code != 0
 
-    # From any thread
+    # Called from any thread
 
     def read_log(self, options: LogOptions) -> LogStream:
         name = self._shared.pod["metadata"]["name"]
@@ -143,7 +142,7 @@ class Container:
         raise BadRequest(f'container "{self.name}" in pod "{name}" is waiting to start: {reason}')
 
     def exec(self, command: Sequence[str], *, has_stdin: bool) -> ProcessSession:
-        """Run a command beside the container's own; the caller holds the pod's lock."""
+        """Run a command in the container. The caller holds the pod's lock."""
         if self._process is None:
             raise BadRequest(f'unable to upgrade connection: container not found ("{self.name}")')
         folder = self.spec.get("workingDir") or "/"
@@ -163,10 +162,10 @@ class Container:
         if self._process is not None:
             self._process.send_signal(number)
 
-    # From the pod's own thread
+    # Called from the thread of the pod
 
     def keep_running(self) -> None:
-        """Start the container if it does not run, may run, and has waited long enough."""
+        """Start the container if it is not running and may start now."""
         now = self._setup.clock.monotonic()
         if self.is_running or not self.may_restart:
             return
@@ -193,7 +192,7 @@ class Container:
             pod,
             self.spec,
             self._shared.sources,
-            self._setup.given_env,
+            self._setup.base_environment,
             self._setup.helpers_in_pod,
         )
         mounts = mounts_of(self.spec, self._shared.volumes)
@@ -245,7 +244,7 @@ class Container:
             process.wait_started()
         except StartFailed as error:
             os.close(output)
-            log.append(f"{_why_not_started(launch.argv, error)}\n".encode())
+            log.append(f"{_start_problem(launch.argv, error)}\n".encode())
             log.finish()
             text = f"failed to create containerd task: {error}"
             self._record_end(Exit(error.exit_code), "StartError", text)
@@ -263,7 +262,7 @@ class Container:
         self._begin_probe(process)
 
     def _watch(self, process: Process, output: int, log: ContainerLog) -> None:
-        """Have the reader fill the log, and tell of the end once the log has its last byte."""
+        """Copy the output to the log, and report the exit after the last byte."""
         is_open = True
 
         def read() -> bool:
@@ -273,7 +272,7 @@ class Container:
 
         def ended() -> bool:
             exited = process.wait_exited()
-            # What the container wrote before it ended is in the pipe by now.
+            # All output of the ended container is in the pipe now.
             size = -1
             while is_open and log.size + log.lost_bytes != size:
                 size = log.size + log.lost_bytes
@@ -288,23 +287,23 @@ class Container:
         self._setup.reactor.watch(process.detach_control(), ended)
 
     def _begin_probe(self, process: Process) -> None:
-        # Only commands are run: with a probe of another kind, a container is ready at once.
+        # Only exec probes are supported: with any other probe, a container is ready at once.
         probe = self.spec.get("readinessProbe") or {}
         self.is_ready = not probe.get("exec")
         if self.is_ready:
             return
 
-        def tell(is_good: bool) -> None:
+        def report(is_good: bool) -> None:
             with self._shared.changed:
-                # It may have been asked of a process that has ended since.
+                # The process may have been replaced since the probe started.
                 if self._process is process:
                     self.is_ready = is_good
                     self._shared.wake()
 
-        self._probe = ReadinessProbe(probe, self._setup.clock, run=self._run, tell=tell)
+        self._probe = ReadinessProbe(probe, self._setup.clock, run=self._run, report=report)
 
     def _run(self, command: Sequence[str], seconds: float) -> bool:
-        """Run a command in the container; true if it ends well in time."""
+        """Run a command in the container. Returns True if it succeeds in time."""
         try:
             with self._shared.changed:
                 session = self.exec(command, has_stdin=False)
@@ -319,15 +318,15 @@ class Container:
             timer.cancel()
             return session.exit_code == 0
 
-    # The end
+    # End of the container
 
-    def take_exit(self) -> None:
-        """Take note of the end of the process, if it has ended."""
+    def collect_exit(self) -> None:
+        """Record the end of the process if it has ended."""
         with self._shared.changed:
             exited, self._exited = self._exited, None
         if exited is not None:
             reason = "Completed" if exited.code == 0 else "Error"
-            self._record_end(exited, reason, self._last_words())
+            self._record_end(exited, reason, self._termination_message())
 
     def end_probe(self) -> None:
         if self._probe is not None:
@@ -335,7 +334,7 @@ class Container:
             self._probe = None
 
     def _record_end(self, exited: Exit, reason: str, message: str) -> None:
-        # Without namespaces, nothing else would end what was started inside.
+        # Without namespaces, processes of exec sessions outlive the container.
         if not self._setup.launcher.namespaces:
             self._end_sessions()
         now = self._shared.now()
@@ -361,7 +360,7 @@ class Container:
             self._plan_restart()
 
     def _plan_restart(self) -> None:
-        """Say when the container may start again: at once first, then ever later."""
+        """Set the time of the next start: immediately at first, then with exponential backoff."""
         now = self._setup.clock.monotonic()
         if now - self._started_at >= _CALM_SECONDS:
             self._backoff_step = 0
@@ -376,7 +375,7 @@ class Container:
             message = f"back-off {delay:g}s restarting failed container={self.name}"
             self.state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
 
-    def _last_words(self) -> str:
+    def _termination_message(self) -> str:
         words = b""
         with contextlib.suppress(OSError), self._message_file.open("rb") as file:
             words = file.read(_MESSAGE_BYTES)
@@ -387,7 +386,7 @@ class Container:
             session.close()
 
     def clean(self) -> None:
-        """Let go of everything; a reader may still hold a log, which goes when the reader does."""
+        """Release all resources. Logs are removed when their last reader closes."""
         self._end_sessions()
         for log in (self._log, self._previous_log):
             if log is not None:
@@ -403,14 +402,14 @@ def _restart_policy_of(kind: str, pod_spec: Mapping[str, Any]) -> str:
 
 
 def _command_of(spec: Mapping[str, Any], env: Mapping[str, str]) -> list[str]:
-    """Say what a container runs; without a command it idles, since there is no image to ask."""
+    """Return the command of a container. Without one it idles, because there is no image."""
     if not spec.get("command"):
         return list(_IDLE_COMMAND)
     words = (*spec["command"], *(spec.get("args") or ()))
     return [expand(str(word), env) for word in words]
 
 
-def _why_not_started(argv: Sequence[str], error: StartFailed) -> str:
-    """Say for the log what people look for first: that there is no such program."""
+def _start_problem(argv: Sequence[str], error: StartFailed) -> str:
+    """Return the line for the log of a container that did not start."""
     is_missing = str(error).endswith("executable file not found in $PATH")
     return f"{argv[0]}: not found on this machine" if is_missing else str(error)

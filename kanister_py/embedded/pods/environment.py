@@ -1,4 +1,4 @@
-"""Environment of containers, and the values of `$(NAME)`s."""
+"""Environment of containers, and expansion of `$(NAME)` references."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kanister_py.ports.pods import PodSources
 
 
 class ContainerConfigError(TransientError, reason="CreateContainerConfigError"):
-    """An environment that refers to what is not there, or not yet."""
+    """The environment refers to an object that does not exist (yet)."""
 
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NODE_IP: Final = "127.0.0.1"
-"""The address of every Service, and of every pod that was not given one of its own."""
+"""The address of every Service, and of every pod that was not base one of its own."""
 
 _API_SERVER: Final = ("default", "kubernetes")
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
@@ -28,20 +28,20 @@ _SUBSCRIPT: Final = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
 
 
 def address_of(pod: Mapping[str, Any]) -> str:
-    """Say under which address a pod's processes are reached.
+    """Return the address of a pod's processes.
 
-    A node that has addresses to give writes one into the pod's status before it starts.
+    A node with addresses writes one into the pod's status before it starts.
     """
     return str(status_of(pod).get("podIP") or NODE_IP)
 
 
-def expand(text: str, known: Mapping[str, str]) -> str:
-    """Put values in place of `$(NAME)`; unknown names stay, `$$` is one `$`."""
+def expand(text: str, variables: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by values. Unknown names are kept, and `$$` is an escaped `$`."""
 
     def replace(match: re.Match[str]) -> str:
         if match[0] == "$$":
             return "$"
-        return known.get(match[1], match[0])
+        return variables.get(match[1], match[0])
 
     return _REFERENCE.sub(replace, text)
 
@@ -50,21 +50,20 @@ def environment_of(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
     sources: PodSources,
-    given: Mapping[str, str],
+    base: Mapping[str, str],
     helpers_folder: str,
 ) -> dict[str, str]:
-    """Say what a container finds in its environment.
+    """Build the environment of a container.
 
-    Nothing of our own environment is in there. `given` is what pods get from
-    us; a container's own settings come later and win, but PATH always begins
-    with our helpers.
+    It contains nothing of the environment of this process. `base` has a lower precedence than the
+    variables of the container, except that PATH always begins with our helpers.
     """
     spec, metadata = pod["spec"], pod["metadata"]
     env = {"PATH": DEFAULT_PATH, "HOME": _home(), "HOSTNAME": hostname_of(pod)}
-    # restic works without a cache where it cannot make one. HOME is the user's, and a cache in a
-    # pod that lives on would keep what was damaged on its way.
-    env |= {"RESTIC_CACHE_DIR": "/dev/null/restic-cache", **given}
-    # All pods get the API server's, and those that want them the others.
+    # If restic cannot create its cache, it works without one. HOME is that of the user, and a
+    # cache in a long-running pod could keep damaged data.
+    env |= {"RESTIC_CACHE_DIR": "/dev/null/restic-cache", **base}
+    # All pods get the variables of the API server.
     linked = "" if spec.get("enableServiceLinks") is False else metadata["namespace"]
     env |= service_environment(linked, sources.services())
     for source in container.get("envFrom") or ():
@@ -78,15 +77,14 @@ def environment_of(
 
 
 def hostname_of(pod: Mapping[str, Any]) -> str:
-    """Say by which name a pod's processes know their machine."""
+    """Return the host name of a pod."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])
 
 
 def service_environment(namespace: str, services: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Give the variables for the Services of a namespace, and for the API server's.
+    """Return the variables for the Services of a namespace and for the API server.
 
-    No proxy stands before a Service here: the port is that on which its
-    process listens.
+    Services have no proxy here, so the ports are those on which the processes listen.
     """
     env: dict[str, str] = {}
     for service in services:
@@ -114,13 +112,13 @@ def service_environment(namespace: str, services: Sequence[Mapping[str, Any]]) -
 
 
 def service_port(port: Mapping[str, Any]) -> int:
-    """Say on which port a Service's process listens; for a named port, take the Service's own."""
+    """Return the port on which the process of a Service listens."""
     target = port.get("targetPort")
     return target if isinstance(target, int) else int(port["port"])
 
 
 def field_of(pod: Mapping[str, Any], path: str) -> str:
-    """Say what the downward API tells about a field of a pod."""
+    """Return the value of a field for the downward API."""
     metadata, spec = pod["metadata"], pod["spec"]
     if subscript := _SUBSCRIPT.match(path):
         return str((metadata.get(subscript[1]) or {}).get(subscript[2], ""))
@@ -139,12 +137,12 @@ def field_of(pod: Mapping[str, Any], path: str) -> str:
         "status.hostIPs": NODE_IP,
     }
     if path not in fields:
-        raise ContainerConfigError(f"The field {path} of a pod cannot be told to it")
+        raise ContainerConfigError(f"Field {path} of a pod is not supported by the downward API")
     return str(fields[path])
 
 
 def data_of(obj: Mapping[str, Any]) -> dict[str, bytes]:
-    """Give everything a ConfigMap or a Secret holds."""
+    """Return the decoded data of a ConfigMap or Secret."""
     if obj.get("kind") == "Secret":
         data = {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
         return data | {k: str(v).encode() for k, v in (obj.get("stringData") or {}).items()}
@@ -174,15 +172,15 @@ def _env_value(
     pod: Mapping[str, Any],
     entry: Mapping[str, Any],
     sources: PodSources,
-    known: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> str | None:
     origin = entry.get("valueFrom")
     if not origin:
-        return expand(str(entry.get("value") or ""), known)
+        return expand(str(entry.get("value") or ""), variables)
     if reference := origin.get("fieldRef"):
         return field_of(pod, reference["fieldPath"])
     if "resourceFieldRef" in origin:
-        raise ContainerConfigError("resourceFieldRef is not known to pods as processes")
+        raise ContainerConfigError("resourceFieldRef is not supported by pods as processes")
     return _key_value(pod["metadata"]["namespace"], origin, sources)
 
 
@@ -208,5 +206,5 @@ def _escape(value: str) -> str:
 
 
 def _home() -> str:
-    # The programs are this machine's, and so is the home they look for settings in.
+    # Programs of this machine look for their settings in the user's home.
     return os.path.expanduser("~")  # noqa: PTH111 - text is what an environment holds

@@ -1,4 +1,4 @@
-"""Launcher of processes for pods, and the channels to them."""
+"""Launcher of processes for pods, and connections to them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from kanister_py.embedded.pods import line_of, message_of
 
 
 class ProcessesUnavailable(UsageError, reason="ProcessesUnavailable"):
-    """Processes for pods cannot be started on this machine at all."""
+    """Processes for pods cannot be started on this machine."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Pods cannot run as processes here: {why}")
         self.why = why
 
 
-Wanted: TypeAlias = Literal["any", "user", "none"]
-"""Namespaces to try: all there are, those an ordinary user gets, or none."""
+NamespaceMode: TypeAlias = Literal["any", "user", "none"]
+"""Namespaces to try: all, only user namespaces, or none."""
 
 QUIT: Final = b"q"
-"""Asks the process that starts others to end, in place of a process to start."""
+"""Request to the spawner to exit."""
 
 _START_SECONDS: Final = 30
 _READ_BYTES: Final = 256 * 1024
 
-# Runs the spawner out of its file, without the package and all that it imports.
+# Runs the spawner without importing the package.
 _SPAWNER: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from pods.spawner import main; "
@@ -45,7 +45,7 @@ _SPAWNER: Final = (
 
 
 class Mount(NamedTuple):
-    """A file or folder of this machine, and where a container sees it."""
+    """File or folder of this machine, and its path in a container."""
 
     source: str
     target: str
@@ -53,7 +53,7 @@ class Mount(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A container to start, or a command in one."""
+    """Container or exec command to start."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -66,7 +66,7 @@ class Launch(NamedTuple):
     has_read_only_root: bool = False
 
     def as_bytes(self) -> bytes:
-        # In order of depth, so that a mount inside another one comes after it.
+        # Sorted by depth, so that nested mounts follow their parents.
         mounts = sorted(self.mounts, key=lambda mount: mount.target.rstrip("/").count("/"))
         plain = {
             "argv": list(self.argv),
@@ -77,16 +77,16 @@ class Launch(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """End of a process: its code as a shell has it, and the signal, if one killed it."""
+    """End of a process: its exit code as in a shell, and the signal that killed it, if any."""
 
     code: int
     signal: int = 0
 
 
 class StartFailed(Exception):
-    """A process could not be started; the text says why as a container runtime does.
+    """A process could not be started. The text is that of a container runtime.
 
-    It never leaves this package.
+    Never raised outside of this package.
     """
 
     def __init__(self, why: str, number: int | None) -> None:
@@ -95,7 +95,7 @@ class StartFailed(Exception):
 
 
 class Reactor:
-    """One thread that reads what processes write, for all of them."""
+    """Thread that reads the output of all processes."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -109,10 +109,7 @@ class Reactor:
         self._thread.start()
 
     def watch(self, fd: int, ready: Callable[[], bool]) -> None:
-        """Call `ready` whenever there is something to read, until it answers false.
-
-        Then `fd` is closed.
-        """
+        """Call `ready` when `fd` is readable, until it returns False. Then close `fd`."""
         with self._lock:
             self._waiting.append((fd, ready))
         os.write(self._wake_write, b"x")
@@ -142,7 +139,7 @@ class Reactor:
 
 
 class Process:
-    """One process that was started, seen through its supervisor."""
+    """One process, controlled through its supervisor."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -153,7 +150,7 @@ class Process:
         self.exit: Exit | None = None
 
     def wait_started(self) -> None:
-        """Come back when the command runs; `StartFailed` says why it does not."""
+        """Wait until the command runs. Raises `StartFailed`."""
         while True:
             line, fds = self._read_line()
             if fds:
@@ -167,11 +164,11 @@ class Process:
                 raise StartFailed(why, line.get("errno"))
 
     def wait_exited(self) -> Exit:
-        """Come back when the process has ended."""
+        """Wait until the process has ended."""
         while self.exit is None:
             line, _ = self._read_line()
             if not line:
-                # The supervisor itself was killed, and took the process with it.
+                # The supervisor was killed, and with it the process.
                 self.exit = Exit(128 + signal.SIGKILL, signal.SIGKILL)
             elif "exited" in line:
                 self.exit = Exit(line["exited"], line["signal"])
@@ -182,7 +179,7 @@ class Process:
 
     @property
     def pidfd(self) -> int | None:
-        """The file by which other processes can join this one's namespaces."""
+        """File descriptor to join the namespaces of the process."""
         return self._pidfd
 
     def send_signal(self, number: int) -> None:
@@ -190,11 +187,11 @@ class Process:
             self._control.send(bytes((number,)))
 
     def detach_control(self) -> int:
-        """Give a copy of the channel, which its taker closes."""
+        """Return a duplicate of the control socket, which the caller closes."""
         return os.dup(self._control.fileno())
 
     def close(self) -> None:
-        """Let go of the process; what still runs is killed."""
+        """Kill the process if it is still running, and release it."""
         with self._lock:
             self._control.close()
             if self._pidfd is not None:
@@ -205,12 +202,12 @@ class Process:
         fds: list[int] = []
         while b"\n" not in self._rest:
             try:
-                data, found, _, _ = socket.recv_fds(
+                data, received, _, _ = socket.recv_fds(
                     self._control, 4096, 1, getattr(socket, "MSG_CMSG_CLOEXEC", 0)
                 )
             except OSError:
-                data, found = b"", []
-            fds += found
+                data, received = b"", []
+            fds += received
             if not data:
                 return {}, fds
             self._rest += data
@@ -219,58 +216,57 @@ class Process:
 
 
 class Launcher:
-    """The source of all processes of pods, and of what this machine offers them.
+    """Starts all processes of pods, through a spawner process.
 
-    Everything it started ends with it, and with our own process however that
-    ends. `namespaces` is empty where there are none; `why` then says why. Both
-    wait until the first process is there, which starts beside our own.
+    All processes end with the launcher, and with this process even if it is killed. `namespaces`
+    is empty if there are none, and `why` is the reason. Both wait until the spawner is ready.
     """
 
-    def __init__(self, folder: Path, *, wanted: Wanted = "any") -> None:
-        """Start the first process; when our own is gone, it removes `folder`."""
-        ours, theirs = socket.socketpair()
+    def __init__(self, folder: Path, *, mode: NamespaceMode = "any") -> None:
+        """Start the spawner. It removes `folder` when this process has ended."""
+        own_end, child_end = socket.socketpair()
         (folder / "probe").mkdir(exist_ok=True)
         package = Path(__file__).parent.parent
         log = (folder / "spawner.log").open("wb")
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own program
+            self._process = subprocess.Popen(  # noqa: S603 - a program of this package
                 [
                     sys.executable,
                     "-I",
                     "-S",
-                    # Otherwise it keeps what it compiled, as our own process does.
+                    # By default, it writes bytecode if this process does.
                     *(("-B",) if sys.dont_write_bytecode else ()),
                     "-c",
                     _SPAWNER,
                     str(package),
-                    str(theirs.fileno()),
+                    str(child_end.fileno()),
                     str(folder),
-                    wanted,
+                    mode,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(child_end.fileno(),),
                 start_new_session=True,
                 cwd="/",
                 env={},
             )
         except OSError as error:
-            ours.close()
+            own_end.close()
             raise ProcessesUnavailable(error.strerror or str(error)) from error
         finally:
-            theirs.close()
+            child_end.close()
             log.close()
-        self._channel = ours
+        self._channel = own_end
         self._lock = threading.Lock()
         self._log = folder / "spawner.log"
         self._greeting: Mapping[str, str] | None = None
         self._greeting_lock = threading.Lock()
 
     @property
-    def _offer(self) -> Mapping[str, str]:
-        """Say what this machine offers; comes back when processes can be started."""
-        # It comes once: of two that listen at the same time, one would wait in vain.
+    def _capabilities(self) -> Mapping[str, str]:
+        """Capabilities of this machine. Waits until the spawner is ready."""
+        # The message is sent once: of two concurrent readers, one would wait forever.
         with self._greeting_lock:
             if self._greeting is None:
                 self._greeting = self._read_greeting()
@@ -286,20 +282,20 @@ class Launcher:
         if not line.endswith(b"\n"):
             self.close()
             lines = self._log.read_text("utf-8", "replace").strip().splitlines()
-            raise ProcessesUnavailable(lines[-1] if lines else "its first process ended at once")
+            raise ProcessesUnavailable(lines[-1] if lines else "the spawner exited immediately")
         return message_of(line)
 
     def wait_until_ready(self) -> None:
-        """Wait until processes can be started; `ProcessesUnavailable` says why they cannot."""
-        self._offer  # noqa: B018 - reads what the spawner sends when it is ready
+        """Wait until processes can be started. Raises `ProcessesUnavailable`."""
+        self._capabilities  # noqa: B018 - reads what the spawner sends when it is ready
 
     @property
     def namespaces(self) -> str:
-        return self._offer["namespaces"]
+        return self._capabilities["namespaces"]
 
     @property
     def why(self) -> str:
-        return self._offer["why"]
+        return self._capabilities["why"]
 
     @property
     def pid(self) -> int:
@@ -308,30 +304,30 @@ class Launcher:
     def start(
         self, launch: Launch, *, stdin: int, stdout: int, stderr: int, inside: Process | None = None
     ) -> Process:
-        """Start a process. The streams are taken over as they are and may be closed then."""
-        ours, theirs = socket.socketpair()
+        """Start a process. The streams are duplicated and can be closed afterwards."""
+        own_end, child_end = socket.socketpair()
         try:
-            with theirs, tempfile.TemporaryFile() as spec:
+            with child_end, tempfile.TemporaryFile() as spec:
                 spec.write(launch.as_bytes())
                 spec.flush()
-                fds = [spec.fileno(), theirs.fileno(), stdin, stdout, stderr]
+                fds = [spec.fileno(), child_end.fileno(), stdin, stdout, stderr]
                 if inside is not None and inside.pidfd is not None:
                     fds.append(inside.pidfd)
                 self._send(fds)
         except BaseException:
-            ours.close()
+            own_end.close()
             raise
-        return Process(ours)
+        return Process(own_end)
 
     def _send(self, fds: list[int]) -> None:
         try:
             with self._lock:
                 socket.send_fds(self._channel, [b"s"], fds)
         except OSError as error:
-            raise StartFailed("the process that starts others has ended", None) from error
+            raise StartFailed("the spawner has exited", None) from error
 
     def close(self) -> None:
-        """End everything that was started here; the caller removes the folder."""
+        """Kill all processes. The caller removes the folder."""
         with contextlib.suppress(OSError):
             self._channel.send(QUIT)
         self._channel.close()
@@ -343,7 +339,7 @@ class Launcher:
 
 
 def drain(fd: int, take: Callable[[bytes], None]) -> bool:
-    """Read what is there from a pipe that does not block; false at its end."""
+    """Read available data from a non-blocking pipe. Returns False at its end."""
     try:
         data = os.read(fd, _READ_BYTES)
     except BlockingIOError:

@@ -1,7 +1,6 @@
-"""System calls behind a pod's namespaces, which Python does not offer in every version.
+"""System calls for the namespaces of pods, which not all Python versions provide.
 
-Imported by a program that runs without the package around it: it may import
-nothing but the standard library.
+The spawner imports this module without the package, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ MS_BIND: Final = 4096
 MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
 
-# What a bind mount takes over from its source and, in a user namespace, may not drop.
-# statvfs tells all but one of them in the bits of mount.
-_KEPT_FLAGS: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC | 1024 | 2048
+# Flags that a bind mount inherits and cannot drop in a user namespace. statvfs uses the values of
+# mount(2) for all of them except relatime.
+_INHERITED_FLAGS: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC | 1024 | 2048
 _ST_RELATIME: Final = 4096
 _MS_RELATIME: Final = 1 << 21
 
@@ -42,29 +41,29 @@ _PR_SET_PDEATHSIG: Final = 1
 _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, operation: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{operation}: {os.strerror(number)}")
 
 
 def unshare(flags: int) -> None:
-    """Give this process (for processes: its next child) namespaces of its own."""
+    """Move this process (for PID namespaces: its next child) into new namespaces."""
     _check(_libc.unshare(flags), "unshare")
 
 
 def setns(fd: int, flags: int) -> None:
-    """Join namespaces: of a process, if `fd` is a pidfd."""
+    """Join the namespaces of a process, given its pidfd."""
     _check(_libc.setns(fd, flags), "setns")
 
 
 def die_with_parent(signal_number: int) -> None:
-    """Have the kernel send a signal to this process when the thread that made it ends."""
+    """Request a signal from the kernel when the parent thread of this process ends."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "prctl")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """Mount something; the error names what and where."""
+    """Mount a file system. Errors name the source and the target."""
     result = _libc.mount(
         os.fsencode(source),
         os.fsencode(target),
@@ -76,14 +75,14 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def bind(source: str, target: str, *, read_only: bool = False) -> None:
-    """Show a file or folder at a second place, with all that is mounted inside."""
+    """Bind-mount a file or folder with all mounts below it."""
     mount(source, target, flags=MS_BIND | MS_REC)
     if read_only:
         _make_read_only(target)
 
 
 def make_tree_read_only(root: str, except_for: Collection[str], below: Collection[str]) -> None:
-    """Make all mounts of a root read-only, except for some, and for those `below` others."""
+    """Make all mounts of a root read-only, except `except_for` and mounts inside of `below`."""
     lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
     points = [_unescaped(line.split()[4]) for line in lines]
     for point in dict.fromkeys(points):
@@ -91,24 +90,24 @@ def make_tree_read_only(root: str, except_for: Collection[str], below: Collectio
             continue
         if any(f"{point}/".startswith(f"{place}/") for place in below):
             continue
-        # Another mount may hide one; nobody reaches that.
+        # Mounts that are hidden by others are not reachable.
         with suppress(FileNotFoundError, NotADirectoryError):
             _make_read_only(point)
 
 
 def _unescaped(text: str) -> str:
-    """Decode a path of mountinfo, in which a space is written as an octal number."""
+    """Decode octal escapes in a path of mountinfo."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 def _make_read_only(place: str) -> None:
-    found = os.statvfs(place).f_flag
-    kept = found & _KEPT_FLAGS | (_MS_RELATIME if found & _ST_RELATIME else 0)
-    mount("", place, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | kept)
+    flags = os.statvfs(place).f_flag
+    inherited = flags & _INHERITED_FLAGS | (_MS_RELATIME if flags & _ST_RELATIME else 0)
+    mount("", place, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | inherited)
 
 
 def change_root(root: str) -> None:
-    """Make a mounted folder the root, and let go of everything outside."""
+    """Make a mounted folder the root, and detach the old root."""
     os.chdir(root)
     _check(_libc.pivot_root(b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount")
@@ -116,7 +115,7 @@ def change_root(root: str) -> None:
 
 
 def map_own_ids(uid: int, gid: int) -> None:
-    """Keep user and group inside a new user namespace what they are outside."""
+    """Map the user and group to themselves in a new user namespace."""
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),
@@ -126,5 +125,5 @@ def map_own_ids(uid: int, gid: int) -> None:
 
 
 def touch(path: str) -> None:
-    """Make an empty file, unless there is one."""
+    """Create an empty file if it does not exist."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))

@@ -1,4 +1,4 @@
-"""Container logs on disk: bounded, and readable while they grow."""
+"""Container logs on disk, which are limited in size and can be read while they grow."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MAX_MARKS: Final = 4096
 
 
 class ContainerLog:
-    """The log of one run of one container: stdout and stderr as they came.
+    """Log of one run of a container: stdout and stderr in order of arrival.
 
-    Kept in files of 16 MiB; beyond 1 GiB the oldest goes. A full disk loses
-    log, never the container. When something was written is known for each
-    stretch that arrived at once, for long logs more coarsely.
+    Stored in files of 16 MiB; above 1 GiB, the oldest are deleted. If the disk is full, output is
+    dropped and the container continues. Times are recorded per chunk of output, and less precisely
+    for long logs.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class ContainerLog:
 
     @property
     def size(self) -> int:
-        """How many bytes were ever written."""
+        """Number of bytes written so far."""
         return self._size
 
     def append(self, data: bytes) -> None:
-        """Add what was just read from the container."""
+        """Append output of the container."""
         with self._changed:
             if self._is_removed:
                 return
@@ -77,14 +77,14 @@ class ContainerLog:
             self._changed.notify_all()
 
     def finish(self) -> None:
-        """Say that nothing will be added."""
+        """Mark the log as complete."""
         with self._changed:
             self._is_finished = True
             self._close_segment()
             self._changed.notify_all()
 
     def remove(self) -> None:
-        """Forget the log once nobody reads it any more."""
+        """Delete the log when its last reader closes."""
         with self._changed:
             self._is_removed = True
             self._is_finished = True
@@ -94,7 +94,7 @@ class ContainerLog:
                 self._unlink()
 
     def read(self, options: LogOptions) -> LogReader:
-        """Read the part of the log that the options ask for."""
+        """Open a reader for the requested part of the log."""
         with self._changed:
             self._readers += 1
             start = self._start
@@ -105,10 +105,13 @@ class ContainerLog:
                 start = max(start, self._tail_offset(options.tail_lines))
         return LogReader(self, start, options)
 
-    def next_piece(
+    def read_piece(
         self, offset: int, size: int, *, wait: bool, is_open: Callable[[], bool]
     ) -> bytes:
-        """Give what stands at an offset; nothing at the end, which `wait` waits for."""
+        """Return data at an offset; empty at the end.
+
+        With `wait`, the end is the end of the container.
+        """
         with self._changed:
             while is_open():
                 offset = max(offset, self._start)
@@ -120,20 +123,20 @@ class ContainerLog:
             return b""
 
     def time_at(self, offset: int) -> datetime | None:
-        """Say when the byte at an offset was written."""
+        """Return the time at which the byte at an offset was written."""
         with self._changed:
             at = bisect_right(self._marks, offset, key=lambda mark: mark[0])
             return self._marks[at - 1][1] if at else None
 
-    def let_go(self) -> None:
-        """Take note that a reader has left."""
+    def release_reader(self) -> None:
+        """Unregister a reader."""
         with self._changed:
             self._readers -= 1
             if self._is_removed and not self._readers:
                 self._unlink()
 
     def wake(self) -> None:
-        """Have waiting readers look whether they are still wanted."""
+        """Wake waiting readers so that they check whether they were closed."""
         with self._changed:
             self._changed.notify_all()
 
@@ -154,12 +157,12 @@ class ContainerLog:
         return self._size
 
     def _tail_offset(self, lines: int) -> int:
-        """Say where the last lines begin, reading back from the end."""
+        """Return the offset of the last `lines` lines, reading backwards."""
         end = self._size
         if lines <= 0 or end == self._start:
             return end
-        # The newline at the very end belongs to the last line.
-        wanted = lines + (self._read_at(end - 1, 1) == b"\n")
+        # The final newline belongs to the last line.
+        missing = lines + (self._read_at(end - 1, 1) == b"\n")
         while end > self._start:
             begin = max(
                 self._start,
@@ -170,8 +173,8 @@ class ContainerLog:
             at = len(data)
             for _ in range(data.count(b"\n")):
                 at = data.rfind(b"\n", 0, at)
-                wanted -= 1
-                if not wanted:
+                missing -= 1
+                if not missing:
                     return begin + at + 1
             end = begin
         return self._start
@@ -200,14 +203,14 @@ class ContainerLog:
             self._fd = -1
 
     def _unlink(self) -> None:
-        # The folder may have gone with all others of its run, before the last reader has.
+        # The folder of the run may have been deleted before the last reader closed.
         with suppress(FileNotFoundError):
             for segment in self._folder.iterdir():
                 segment.unlink(missing_ok=True)
 
 
 class LogReader(Stream):
-    """One reading of a log, from a point to its end or for as long as it grows."""
+    """Reader of a log, from an offset to the end, or following it."""
 
     def __init__(self, log: ContainerLog, offset: int, options: LogOptions) -> None:
         self._log = log
@@ -216,11 +219,11 @@ class LogReader(Stream):
         self._left = options.limit_bytes
         self._is_line_start = True
         self._is_open = True
-        self._leaving = threading.Lock()
+        self._closing = threading.Lock()
 
     def __iter__(self) -> Iterator[bytes]:
         while self._is_open and (self._left is None or self._left > 0):
-            data = self._log.next_piece(
+            data = self._log.read_piece(
                 self._offset,
                 _READ_BYTES,
                 wait=self._options.follow,
@@ -238,12 +241,12 @@ class LogReader(Stream):
             yield data
 
     def close(self) -> None:
-        # Who reads and who stops the reading may both close: the log is left once.
-        with self._leaving:
+        # The reader and another thread may both close: unregister only once.
+        with self._closing:
             if not self._is_open:
                 return
             self._is_open = False
-        self._log.let_go()
+        self._log.release_reader()
         self._log.wake()
 
     def _stamp(self, data: bytes, offset: int) -> bytes:

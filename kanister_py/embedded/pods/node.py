@@ -1,4 +1,4 @@
-"""Node: the loop between a cluster and the runner of its pods, in place of a kubelet."""
+"""Node: connects a cluster to the runner of its pods, in place of a kubelet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Bind = Callable[[Cluster, KubeObject, str], None]
 
 
 def bind_by_patch(cluster: Cluster, pod: KubeObject, node: str) -> None:
-    """Put a pod on a node where the cluster lets every client write its spec."""
+    """Bind a pod to a node, for clusters in which every client may write the spec of pods."""
     metadata = pod["metadata"]
     cluster.patch(
         PODS,
@@ -51,7 +51,7 @@ def bind_by_patch(cluster: Cluster, pod: KubeObject, node: str) -> None:
 
 
 class ClusterSources:
-    """Objects that pods refer to, read from the cluster they are in."""
+    """Objects that pods reference, read from their cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -71,7 +71,7 @@ class ClusterSources:
     def service_account_token(
         self, namespace: str, service_account: str, audience: str, expiration_seconds: int
     ) -> str | None:
-        """Give none: no API server listens here that would know it."""
+        """Return None, because no API server could verify a token."""
         del namespace, service_account, audience, expiration_seconds
         return None
 
@@ -83,11 +83,10 @@ class ClusterSources:
 
 
 class ProcessNode:
-    """A node of a cluster: runs the pods that are bound to it, and says how they are.
+    """Node of a cluster: runs the pods that are bound to it, and reports their status.
 
-    Hand it to the cluster as its access to pods, and the cluster to `start`.
-    Pods without a node are bound to this one if `bind` says how. Ends what
-    runs, and reports nothing more, when closed.
+    Attach it to the cluster as its access to pods, and call `start` with the cluster. With `bind`,
+    pods without a node are bound to this one. Closing it kills the pods without further reports.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class ProcessNode:
         self._pods: WatchCache[KubeObject] | None = None
 
     def start(self, cluster: Cluster, sources: ClusterSources | None = None) -> None:
-        """Register the node, then follow the cluster's pods until closed."""
+        """Register the node and follow the pods of the cluster until closed."""
         self._cluster = cluster
         self._sources = sources or ClusterSources(cluster)
         self._register(cluster)
@@ -145,11 +144,11 @@ class ProcessNode:
     def _uid_of(self, namespace: str, name: str) -> str:
         uid = self._uids.get((namespace, name))
         if uid is None or not self._runner.is_known(uid):
-            raise BadRequest(f"pod {namespace}/{name} does not run yet")
+            raise BadRequest(f"pod {namespace}/{name} is not running yet")
         return uid
 
     def _see(self, pod: KubeObject) -> None:
-        """Do what the cluster's newest word about a pod asks for."""
+        """Handle the newest state of a pod."""
         assert self._cluster is not None
         metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
         uid = metadata["uid"]
@@ -173,11 +172,11 @@ class ProcessNode:
             return
         policy = pod["spec"].get("restartPolicy") or "Always"
         if status.get("startTime") and policy == "Never":
-            # It ran in a process of ours that is gone, and may not run twice.
+            # It ran in an earlier process of the runner, and must not run twice.
             self._write(pod, _lost(status))
             return
         if status.get("startTime"):
-            # Nobody shall take it for running before it does again.
+            # Clients must not see it as running before it runs again.
             self._write(pod, {**status, "phase": "Pending", "conditions": []})
         self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
         self._runner.start(pod, self._sources, lambda status: self._write(pod, status))
@@ -193,11 +192,11 @@ class ProcessNode:
         self._runner.stop(uid, grace, lambda: self._finish(pod))
 
     def _finish(self, pod: KubeObject) -> None:
-        """Take a pod that has ended out of the cluster."""
+        """Remove a terminated pod from the cluster."""
         assert self._cluster is not None
         metadata = pod["metadata"]
         self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
-        # Another may have been faster; closing leaves pods as they are.
+        # Another client may have bound it. A closed node leaves pods unchanged.
         with contextlib.suppress(ApiError):
             self._cluster.delete(
                 PODS,
@@ -219,7 +218,7 @@ class ProcessNode:
                 del self._uids[key]
 
     def _write(self, pod: KubeObject, status: PodStatus) -> None:
-        """Write the status of a pod; what cannot be written now is written once it can."""
+        """Write the status of a pod, and retry later if the cluster is unavailable."""
         assert self._cluster is not None
         metadata = pod["metadata"]
         patch: Mapping[str, Any] = {"metadata": {"uid": metadata["uid"]}, "status": status}
@@ -233,7 +232,7 @@ class ProcessNode:
                     subresource="status",
                 )
             except (NotFound, Conflict):
-                # The pod is gone, or another one has its name.
+                # The pod was deleted, or another one has its name.
                 return
             except ApiError:
                 self._pause(_RETRY_SECONDS)
@@ -267,12 +266,12 @@ class ProcessNode:
             "conditions": [condition],
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         }
-        # Over whatever version is there: others write to nodes as well.
+        # Without a resource version, because other clients write to nodes, too.
         cluster.patch(NODES, self._name, {"status": status}, subresource="status")
 
 
 def _lost(status: Mapping[str, Any]) -> PodStatus:
-    """Say how a pod ended whose processes ended with the process that ran them."""
+    """Return the status of a pod whose processes ended with the process of the runner."""
     message = "The container could not be located when the pod was terminated"
     terminated = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}
     containers = [

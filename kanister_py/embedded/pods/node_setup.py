@@ -1,4 +1,4 @@
-"""Node setup, shared by its pods: folders, helpers on the PATH, the process launcher."""
+"""Setup of a node: folders, helper programs, and the launcher of processes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, Final
 from kanister_py.embedded.pods.launcher import (
     Launcher,
     Mount,
+    NamespaceMode,
     ProcessesUnavailable,
     Reactor,
-    Wanted,
 )
 from kanister_py.embedded.pods.volumes import Claims
 from kanister_py.ports.clock import Clock
@@ -34,11 +34,10 @@ _PRIVATE: Final = 0o700
 
 
 class NodeSetup:
-    """The folders of one run of a node, and what its pods are started with.
+    """Folders of one run of a node, and the common setup of its pods.
 
-    `state` holds the data of claims, which without it lives as long as the run
-    does. `locations` stands in for every store that `kando` uses. What runs
-    that died left behind is removed here.
+    `state` stores the data of claims, which otherwise ends with the run. `locations` replaces every
+    object store that `kando` uses. The constructor removes folders of runs that were killed.
     """
 
     def __init__(
@@ -47,12 +46,12 @@ class NodeSetup:
         *,
         state: Path | None = None,
         locations: Path | None = None,
-        namespaces: Wanted = "any",
+        namespaces: NamespaceMode = "any",
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self.clock = clock
         self.restart_backoff_seconds = restart_backoff_seconds
-        # Processes are started elsewhere: a folder must mean the same from everywhere.
+        # Processes start in other working directories, so paths must be absolute.
         state = state.absolute() if state is not None else None
         runs = state / "runs" if state is not None else Path(tempfile.gettempdir())
         try:
@@ -68,22 +67,22 @@ class NodeSetup:
         self.is_kept = state is not None
         self.claims = Claims((state or self._run) / "volumes")
         self._locations = locations
-        self.launcher = Launcher(self._run, wanted=namespaces)
+        self.launcher = Launcher(self._run, mode=namespaces)
         self.reactor = Reactor()
-        self._laid: Path | None = None
-        self._laying = threading.Lock()
+        self._helpers_folder: Path | None = None
+        self._helpers_lock = threading.Lock()
 
-    # How a pod sees these is known when the first process is there: nobody waits for it before.
+    # Known only when the spawner is ready, so they are created lazily.
 
     @property
     def helpers_in_pod(self) -> str:
-        """Say which folder goes on the PATH of a pod."""
+        """Folder of the helper programs in pods."""
         is_apart = bool(self.launcher.namespaces)
         return f"{HELPERS_FOLDER}/bin" if is_apart else str(self._helpers / "bin")
 
     @property
-    def given_env(self) -> Mapping[str, str]:
-        """Say what every container's environment holds besides its own."""
+    def base_environment(self) -> Mapping[str, str]:
+        """Return the environment that all containers have."""
         if self._locations is None:
             return {}
         is_apart = bool(self.launcher.namespaces)
@@ -91,32 +90,32 @@ class NodeSetup:
         return {LOCATIONS_VARIABLE: seen}
 
     def wait_until_ready(self) -> None:
-        """Wait until processes can be started; `ProcessesUnavailable` says why they cannot."""
+        """Wait until processes can be started. Raises `ProcessesUnavailable`."""
         self.launcher.wait_until_ready()
 
     def folder_of(self, pod: Mapping[str, Any]) -> Path:
-        """Say where a pod keeps what ends with it."""
+        """Return the folder of a pod, which is deleted with it."""
         return self._run / "pods" / str(pod["metadata"]["uid"])
 
     def log_folder_of(self, pod: Mapping[str, Any]) -> Path:
-        """Say where the logs of a pod are; a reader may hold them longer than the pod lives."""
+        """Return the folder of a pod's logs, which readers may need longer than the pod exists."""
         return self._run / "logs" / str(pod["metadata"]["uid"])
 
     def mounts(self) -> list[Mount]:
-        """Say what every container sees besides its volumes."""
+        """Return the mounts that all containers have."""
         mounts = [Mount(str(self._helpers), HELPERS_FOLDER, read_only=True)]
         if self._locations is not None:
             mounts.append(Mount(str(self._locations), f"{HELPERS_FOLDER}/locations"))
-        # What kando starts from must be visible, though it lie in a /tmp or a home that is not.
+        # kando's interpreter and packages must be visible, even if they are in /tmp or a home.
         package = Path(__file__).parents[2]
-        for each in dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), package)):
-            place = each.resolve()
-            if place.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
+        for folder in dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), package)):
+            place = folder.resolve()
+            if place.is_relative_to("/tmp"):  # noqa: S108 - the path in the pod
                 mounts.append(Mount(str(place), str(place), read_only=True))
         return mounts
 
     def close(self) -> None:
-        """End all processes and remove what belonged to this run."""
+        """End all processes and remove the folders of this run."""
         self.launcher.close()
         self.reactor.close()
         shutil.rmtree(self._run, ignore_errors=True)
@@ -124,16 +123,16 @@ class NodeSetup:
 
     @property
     def _helpers(self) -> Path:
-        """Give the folder of what we lay into pods; laid out when the first pod wants it."""
-        with self._laying:
-            if self._laid is None:
-                self._laid = self._lay_out()
-            return self._laid
+        """Folder of the helper programs, created for the first pod."""
+        with self._helpers_lock:
+            if self._helpers_folder is None:
+                self._helpers_folder = self._write_helpers()
+            return self._helpers_folder
 
-    def _lay_out(self) -> Path:
+    def _write_helpers(self) -> Path:
         folder = self._run / "helpers"
         (folder / "bin").mkdir(parents=True)
-        # The mount point of the locations must stand before the folder is mounted read-only.
+        # The mount point must exist before the folder is mounted read-only.
         (folder / "locations").mkdir()
         script = folder / "bin" / "kando"
         script.write_text(f"#!/bin/sh\nexec '{sys.executable}' -I -m kanister_py.kando \"$@\"\n")
@@ -142,12 +141,12 @@ class NodeSetup:
 
 
 def sweep(runs: Path, prefix: str = "") -> None:
-    """Remove the folders of runs that ended without doing so; a run that lives holds its lock."""
+    """Remove folders of runs that were killed. Running ones hold a lock on their folder."""
     for folder in runs.glob(f"{prefix}*"):
         try:
             if folder.stat().st_uid != os.getuid():
                 continue
-            # One without a lock is only just being made.
+            # A folder without a lock file is being created.
             fd = _lock(folder / _LOCK, os.O_RDWR)
         except OSError:
             continue

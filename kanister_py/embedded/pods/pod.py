@@ -1,4 +1,4 @@
-"""Life of a pod: from its volumes over its containers to its last status."""
+"""Lifecycle of a pod: volumes, containers and status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest, KanisterError, UsageError
 from kanister_py.core.kube.parts import annotations_of
-from kanister_py.embedded.pods.container import Container, Shared
+from kanister_py.embedded.pods.container import Container, PodContext
 from kanister_py.embedded.pods.node_setup import NodeSetup
 from kanister_py.embedded.pods.pod_status import PodReport
 from kanister_py.embedded.pods.sessions import ProcessSession
@@ -22,7 +22,7 @@ from kanister_py.ports.cluster import LogOptions, LogStream
 from kanister_py.ports.pods import PodSources, ReportStatus
 
 _LOG: Final = logging.getLogger(__name__)
-# Without a log, a traceback would go to the terminal, amid what a run prints.
+# Without a handler, tracebacks would be printed between the output of a run.
 _LOG.addHandler(logging.NullHandler())
 
 _DEFAULT_GRACE_SECONDS: Final = 30.0
@@ -31,7 +31,7 @@ _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 
 class PodRun:
-    """Run of one pod in a thread of its own, which alone changes and reports its status."""
+    """Run of one pod in its own thread, which alone changes and reports the status."""
 
     def __init__(
         self, pod: Mapping[str, Any], setup: NodeSetup, sources: PodSources, report: ReportStatus
@@ -43,7 +43,7 @@ class PodRun:
         self._clock = setup.clock
         self._folder = setup.folder_of(self._pod)
         self._report_status = report
-        self._shared = Shared(self._pod, setup, sources, self._folder, self._wake)
+        self._shared = PodContext(self._pod, setup, sources, self._folder, self._wake)
         self._changed = self._shared.changed
         self._has_news = False
         self._stop_at: float | None = None
@@ -65,13 +65,13 @@ class PodRun:
             target=self._run, name=f"pod-{pod['metadata']['name']}", daemon=True
         )
 
-    # From any thread
+    # Called from any thread
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, grace_seconds: float, done: Callable[[], None]) -> None:
-        """End the pod; the earliest end that was asked for counts."""
+        """Stop the pod. The earliest of several deadlines applies."""
         with self._changed:
             if not self._is_over:
                 at = self._clock.monotonic() + grace_seconds
@@ -82,7 +82,7 @@ class PodRun:
         done()
 
     def abandon(self) -> None:
-        """Kill everything and report nothing more; comes back when that is done."""
+        """Kill everything without further reports, and wait for the end."""
         with self._changed:
             self._is_abandoned = True
             self._stop_at = self._clock.monotonic()
@@ -117,14 +117,14 @@ class PodRun:
         self._has_news = True
         self._changed.notify_all()
 
-    # The pod's own thread
+    # Called from the thread of the pod
 
     def _run(self) -> None:
-        self._attempt(lambda: self._live() if self._prepare() else None)
+        self._attempt(lambda: self._run_containers() if self._prepare() else None)
         self._attempt(self._terminate)
         try:
             self._report()
-        except Exception as error:  # noqa: BLE001 # nobody else tells of the end of this pod
+        except Exception as error:  # noqa: BLE001 - the end of the pod must be reported
             reason, message = _log_defect(self._name, error)
             with suppress(Exception):
                 self._report_status({"phase": "Failed", "reason": reason, "message": message})
@@ -132,19 +132,19 @@ class PodRun:
         self._clean()
 
     def _attempt(self, act: Callable[[], None]) -> None:
-        """Do a part of the pod's life; whatever goes wrong makes the pod fail, and say why."""
+        """Run a part of the lifecycle. Any error makes the pod fail with its reason."""
         try:
             act()
         except KanisterError as error:
             self._failure = (error.reason, error.message)
         except OSError as error:
-            # A full disk, a folder that went away.
+            # For example a full disk or a deleted folder.
             self._failure = ("NodeError", str(error))
-        except Exception as error:  # noqa: BLE001 # who waits for the pod would wait for ever
+        except Exception as error:  # noqa: BLE001 - clients would wait forever for the pod
             self._failure = _log_defect(self._name, error)
 
     def _prepare(self) -> bool:
-        """Lay out the volumes, and wait for those that are not there yet."""
+        """Create the volumes, and wait for missing ones."""
         has_mounts = any(one.spec.get("volumeMounts") for one in self._containers)
         why = self._setup.launcher.why
         has_devices = any(one.spec.get("volumeDevices") for one in self._containers)
@@ -171,9 +171,9 @@ class PodRun:
             else:
                 return True
 
-    def _live(self) -> None:
+    def _run_containers(self) -> None:
         while True:
-            self._take_exits()
+            self._collect_exits()
             if self._stop_at is not None:
                 return
             considered_at = self._clock.monotonic()
@@ -188,7 +188,7 @@ class PodRun:
             self._sleep(considered_at)
 
     def _advance(self) -> None:
-        """Start what may run now, in order: init containers one by one, then all others."""
+        """Start the containers that may run: init containers one by one, then the others."""
         for container in self._inits:
             if container.kind == "init" and container.has_succeeded:
                 continue
@@ -202,9 +202,9 @@ class PodRun:
         for container in self._mains:
             container.keep_running()
 
-    def _take_exits(self) -> None:
+    def _collect_exits(self) -> None:
         for container in self._containers:
-            container.take_exit()
+            container.collect_exit()
 
     def _is_finished(self) -> bool:
         return all(one.ended is not None and not one.may_restart for one in self._mains)
@@ -215,9 +215,9 @@ class PodRun:
         return None if seconds is None else self._start_monotonic + float(seconds)
 
     def _sleep(self, considered_at: float) -> None:
-        """Wait until something happens, or the next thing is due.
+        """Wait for a change or the next deadline.
 
-        What was due at `considered_at` was looked at already, and waits for something else.
+        Deadlines up to `considered_at` have been handled already.
         """
         restarts = [one.restart_at for one in self._containers if not one.is_running]
         due = [at for at in (*restarts, self._deadline) if at is not None and at > considered_at]
@@ -230,17 +230,17 @@ class PodRun:
             self._has_news = False
 
     def _pause(self, seconds: float) -> bool:
-        """Let some time pass; false if the pod is to end."""
+        """Wait. Returns False if the pod is to stop."""
         until = self._clock.monotonic() + seconds
         with self._changed:
             while self._stop_at is None and (left := until - self._clock.monotonic()) > 0:
                 self._clock.wait(self._changed, left)
             return self._stop_at is None
 
-    # The end
+    # End of the pod
 
     def _terminate(self) -> None:
-        """End what still runs: the containers first, their sidecars after them."""
+        """Stop the containers, and then the sidecars."""
         for container in self._containers:
             container.restart_policy = "Never"
         grace = self._spec.get("terminationGracePeriodSeconds")
@@ -266,10 +266,10 @@ class PodRun:
                 is_killed = True
                 for container in containers:
                     container.kill(signal.SIGKILL)
-            self._take_exits()
+            self._collect_exits()
 
     def _wait_for_news(self, end: float | None) -> bool:
-        """Wait for a container that ends; false if it is the end, or an earlier one by now."""
+        """Wait until a container ends. Returns False at the deadline."""
         with self._changed:
             while not self._has_news:
                 left = None
@@ -283,7 +283,7 @@ class PodRun:
             return True
 
     def _wait_for_stop(self) -> None:
-        """Keep the logs of a pod that has ended until it is deleted."""
+        """Keep the logs of a terminated pod until it is deleted."""
         with self._changed:
             while self._stop_at is None:
                 self._clock.wait(self._changed)
@@ -298,7 +298,7 @@ class PodRun:
         for call in done:
             call()
 
-    # The status
+    # Status
 
     def _report(self, *, waiting: tuple[str, str] = ("", "")) -> None:
         if self._is_abandoned:
@@ -320,6 +320,6 @@ class PodRun:
 
 
 def _log_defect(name: str, error: Exception) -> tuple[str, str]:
-    """Write a defect of ours to the log, and give what the status of its pod says of it."""
-    _LOG.error("Pod %s failed by a fault of ours", name, exc_info=error)
+    """Log a defect, and return the reason and message for the pod's status."""
+    _LOG.error("Pod %s failed because of a defect", name, exc_info=error)
     return ("NodeError", f"This is a defect of kanister-py: {type(error).__name__}: {error}")

@@ -13,7 +13,7 @@ from kanister_py.ports.pods import PodStatus
 
 
 class PodReport:
-    """Status of one pod: what was reported last, and what is to be reported next."""
+    """Status of one pod, and the last reported one."""
 
     def __init__(self, pod: Mapping[str, Any], now: Callable[[], str]) -> None:
         self._pod = pod
@@ -30,10 +30,10 @@ class PodReport:
         failure: tuple[str, str],
         waiting: tuple[str, str],
     ) -> PodStatus | None:
-        """Give the status that the containers make; None if it was reported already.
+        """Return the status for the state of the containers, or None if it is unchanged.
 
-        `failure` and `waiting` are a reason and a message: of the whole pod, and
-        of containers that were never started.
+        `failure` and `waiting` are a reason and a message: of the whole pod, and of containers that
+        were never started.
         """
         inits = [one for one in containers if one.kind != "main"]
         mains = [one for one in containers if one.kind == "main"]
@@ -48,7 +48,7 @@ class PodReport:
             "podIP": address,
             "podIPs": [{"ip": address}],
             "startTime": self._start_time,
-            # What an API server has written of a pod, nobody may change.
+            # The QoS class that an API server set is immutable.
             "qosClass": status_of(self._pod).get("qosClass") or "BestEffort",
             "containerStatuses": [_container_status(one, waiting) for one in mains],
         }
@@ -86,12 +86,14 @@ class PodReport:
     ) -> None:
         value = "True" if is_true else "False"
         old = self._conditions.get(name)
-        stays = old is not None and old["status"] == value
+        is_unchanged = old is not None and old["status"] == value
         condition = {
             "type": name,
             "status": value,
             "lastProbeTime": None,
-            "lastTransitionTime": old["lastTransitionTime"] if old and stays else self._now(),
+            "lastTransitionTime": old["lastTransitionTime"]
+            if old and is_unchanged
+            else self._now(),
         }
         if reason:
             condition["reason"] = reason

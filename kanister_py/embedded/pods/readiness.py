@@ -1,4 +1,4 @@
-"""Readiness probes of containers: a command that is run again and again."""
+"""Readiness probes of containers, which run a command periodically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT_PERIOD_SECONDS: Final = 10
 class ReadinessProbe:
     """Readiness probe of one container, which runs in a thread of its own until it is stopped.
 
-    `run` runs a command in the container and returns whether it succeeded in time; `tell`
+    `run` runs a command in the container and returns whether it succeeded in time; `report`
     receives the result once the thresholds of the probe are reached.
     """
 
@@ -24,12 +24,12 @@ class ReadinessProbe:
         clock: Clock,
         *,
         run: Callable[[Sequence[str], float], bool],
-        tell: Callable[[bool], None],
+        report: Callable[[bool], None],
     ) -> None:
         self._probe = probe
         self._clock = clock
         self._run = run
-        self._tell = tell
+        self._report = report
         self._changed = threading.Condition()
         self._is_stopped = False
         threading.Thread(target=self._loop, name="pods-probe", daemon=True).start()
@@ -51,7 +51,7 @@ class ReadinessProbe:
             is_sure = successes == needed if is_good else failures == allowed
             # The container may have ended while its command ran.
             if is_sure and not self._is_stopped:
-                self._tell(is_good)
+                self._report(is_good)
             self._pause(float(self._probe.get("periodSeconds") or _DEFAULT_PERIOD_SECONDS))
 
     def _pause(self, seconds: float) -> None:

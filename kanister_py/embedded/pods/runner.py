@@ -1,4 +1,4 @@
-"""Pod runner: pods as local processes, for a machine without a kubelet."""
+"""Pod runner that runs containers as local processes, for machines without a kubelet."""
 
 from __future__ import annotations
 
@@ -18,40 +18,38 @@ from kanister_py.ports.pods import PodSources, ReportStatus
 
 
 class ProcessPodRunner:
-    """Runner of pods whose containers are processes of this machine, with your rights.
+    """Runner of pods whose containers are processes of this machine, with the user's rights.
 
-    **It executes whatever the pods' commands say, here.** Images are ignored
-    and programs are taken from this machine; a container without a command
-    idles. Processes have their own view of files, processes and host name, but
-    nothing of that is a wall: never run pods that you would not run as a
-    script. Nothing makes one of these unless a user asked for it.
+    **It executes the commands of pods on this machine.** Images are ignored and programs are taken
+    from this machine; a container without a command idles. Processes have their own view of files,
+    processes and host name, but this is no security boundary: do not run pods that you would not
+    run as a script. It is only used if the user requests it.
 
-    With `state`, the data of claims is kept there; the folder `locations` stands
-    in for every store that `kando` uses. When our process ends, however it
-    ends, every process and mount of every pod ends with it.
+    `state` stores the data of claims. The folder `locations` replaces every object store that
+    `kando` uses. All processes and mounts end with this process, even if it is killed.
     """
 
     def __init__(self, clock: Clock, **settings: Any) -> None:
-        """Take the settings of a `NodeSetup`."""
+        """Accept the settings of `NodeSetup`."""
         self._setup = NodeSetup(clock, **settings)
         self._lock = threading.Lock()
         self._runs: dict[str, PodRun] = {}
         self._is_closed = False
 
     def wait_until_ready(self) -> None:
-        """Come back when pods can be started; `ProcessesUnavailable` says why they never can."""
+        """Wait until pods can be started. Raises `ProcessesUnavailable`."""
         self._setup.wait_until_ready()
 
     @property
     def why_no_mounts(self) -> str:
-        """Say why this machine gives pods no mounts; empty if it does."""
+        """Return why pods cannot have mounts on this machine, or an empty text."""
         return "" if self._setup.launcher.namespaces else self._setup.launcher.why
 
     def why_hidden(self, folder: str) -> str:
-        """Say why what pods write into a folder of this machine does not get there, if so."""
+        """Return why files that pods write into a folder do not appear on this machine, if so."""
         if not self._setup.launcher.namespaces:
             return ""
-        # Links mean inside a pod what they say, so the way there counts as well.
+        # Pods follow the same links, so both the path and its target matter.
         for path in (os.path.normpath(folder), os.path.realpath(folder)):
             top = path.strip("/").partition("/")[0]
             if top in OWN_FOLDERS:
@@ -59,11 +57,11 @@ class ProcessPodRunner:
         return ""
 
     def claims_that_end(self) -> list[str]:
-        """Name the claims with data that ends with this runner."""
+        """Return the claims whose data is deleted with this runner."""
         return [] if self._setup.is_kept else self._setup.claims.names_with_data()
 
     def claim_path(self, claim: KubeObject) -> Path:
-        """Say which folder holds the data of a PersistentVolumeClaim."""
+        """Return the folder with the data of a PersistentVolumeClaim."""
         return self._setup.claims.open(claim)
 
     def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:
@@ -73,7 +71,7 @@ class ProcessPodRunner:
                 return
             run = PodRun(pod, self._setup, sources, report)
             self._runs[uid] = run
-            # Before another thread can close the runner, which waits for pods that have begun.
+            # Start it under the lock, because close() waits for started pods.
             run.start()
 
     def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:
@@ -120,5 +118,5 @@ class ProcessPodRunner:
     def _run_of(self, uid: str) -> PodRun:
         run = self._runs.get(uid)
         if run is None:
-            raise BadRequest("the pod does not run here")
+            raise BadRequest("the pod does not run on this node")
         return run

@@ -1,4 +1,4 @@
-"""A command that runs in a container, and what it writes while it does."""
+"""Exec sessions: commands in containers, and their output."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from kanister_py.ports.cluster import Channel, ExecChunk, Stream
 
 
 class ProcessSession(Stream):
-    """One command, its streams apart, until it ends or is closed.
+    """One command with separate streams, until it ends or is closed.
 
-    Closing ends the command and all it started in its own group. What a
-    command leaves running in the background does not keep the session open.
-    A command that cannot be started ends like one that a shell could not find:
-    it says why on stderr, with the exit code 126 or 127.
+    Closing kills the command and its process group. Background processes of the command do not keep
+    the session open. A command that cannot be started ends like in a shell, with a message on
+    stderr and exit code 126 or 127.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class ProcessSession(Stream):
 
     def write_stdin(self, data: bytes) -> None:
         view = memoryview(data)
-        # A command that does not read on has had enough; it will say so by its exit code.
+        # The command does not read all its input; its exit code shows whether that is an error.
         with self._writing, contextlib.suppress(BrokenPipeError):
             while view and self._stdin is not None:
                 view = view[os.write(self._stdin, view) :]
@@ -77,7 +76,7 @@ class ProcessSession(Stream):
                 self._stdin = None
 
     def close(self) -> None:
-        """End the command if it still runs, and let a reader in another thread go."""
+        """Kill the command if it is still running, and release readers in other threads."""
         with self._lock:
             if self._is_closed:
                 return
@@ -122,7 +121,7 @@ class ProcessSession(Stream):
                 os.close(fd)
 
     def _read(self) -> None:
-        """Wait for output or the end, whichever comes first."""
+        """Wait for output or the end of the command."""
         with self._reading:
             if self._is_closed:
                 return

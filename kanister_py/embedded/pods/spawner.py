@@ -1,13 +1,12 @@
-"""Spawner: the small process from which every process of every pod is forked.
+"""Spawner: small process that forks all processes of all pods.
 
-It has one thread, so that the kernel's "die with your parent" means what it
-says; it starts processes quickly, since it is small; and everything it started
-ends when it ends, which it does when the other end of its channel goes away.
+It has one thread, so that PR_SET_PDEATHSIG, which refers to the parent thread, is reliable. It
+forks quickly because it is small. All its processes end with it, and it ends when the other end of
+its channel is closed.
 
-For a container there are three processes: a supervisor outside (`_supervise`),
-which takes signals and tells how it ended; the container's process 1, which
-reaps orphans, and with which the kernel kills all that is left; and the
-command. Runs without the package around it: standard library only.
+A container has three processes: a supervisor outside (`_supervise`), which forwards signals and
+reports the exit; process 1 of the container, which reaps orphans, and whose end makes the kernel
+kill all others; and the command. This module runs without the package: standard library only.
 """
 
 from __future__ import annotations
@@ -42,22 +41,22 @@ _FORWARDED: Final = (
 )
 _MAX_LINKS: Final = 40
 _OWN_BYTES: Final = 16 << 20
-"""Size of a file system in memory that stands in for a folder; files belong on volumes."""
+"""Size of file systems in memory that replace folders. Files belong on volumes."""
 _MOST_FDS: Final = 8
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-def main(channel_fd: int, folder: str, wanted: str) -> None:
-    """Say what this machine offers, then start what is asked for until the asking process ends.
+def main(channel_fd: int, folder: str, mode: str) -> None:
+    """Report the capabilities of this machine, then start processes until the channel is closed.
 
-    Then remove `folder`, which a killed process could not.
+    Finally remove `folder`, because the parent may have been killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=channel_fd)
-    namespaces, why = "", "they were not wanted"
-    if wanted != "none":
-        namespaces, why = _probe(f"{folder}/probe", wanted)
-    # Children are not waited for: who started them hears from their supervisors.
+    namespaces, why = "", "they are disabled"
+    if mode != "none":
+        namespaces, why = _probe(f"{folder}/probe", mode)
+    # Children need not be reaped: their supervisors report to the client.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     channel.sendall(line_of({"namespaces": namespaces, "why": why}))
     parent = os.getpid()
@@ -74,13 +73,13 @@ def main(channel_fd: int, folder: str, wanted: str) -> None:
 
 
 def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
-    """Take a request of one byte, and the files that come with it."""
+    """Receive a request of one byte with its file descriptors."""
     request, fds, _, _ = socket.recv_fds(channel, 1, _MOST_FDS, _CLOSE_ON_EXEC)
     return request, fds
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder in which processes that are being killed may still write."""
+    """Remove a folder into which processes that are being killed may still write."""
     for _ in range(100):
         shutil.rmtree(folder, ignore_errors=True)
         if not Path(folder).exists():
@@ -91,21 +90,21 @@ def _remove(folder: str) -> None:
 def _start(fds: list[int], namespaces: str, parent: int, channel: socket.socket) -> None:
     channel.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    spec_fd, control_fd, *rest = fds
+    spec_fd, control_fd, *streams = fds
     os.lseek(spec_fd, 0, os.SEEK_SET)
     spec = message_of(_read_all(spec_fd))
     control = socket.socket(fileno=control_fd)
     try:
-        _supervise(spec, control, rest, namespaces, parent)
+        _supervise(spec, control, streams, namespaces, parent)
     except OSError as error:
-        _tell(control, {"failed": error.strerror or str(error), "errno": error.errno})
+        _send_message(control, {"failed": error.strerror or str(error), "errno": error.errno})
 
 
 def _supervise(
-    spec: dict[str, Any], control: socket.socket, rest: list[int], namespaces: str, parent: int
+    spec: dict[str, Any], control: socket.socket, fds: list[int], namespaces: str, parent: int
 ) -> None:
-    """Start one container or one command in it, pass on signals, tell how it ended."""
-    streams, target = rest[:3], rest[3:]
+    """Start a container or exec command, forward signals, and report its exit."""
+    streams, target = fds[:3], fds[3:]
     is_exec: bool = spec["is_exec"]
     if namespaces and is_exec:
         user = linux.CLONE_NEWUSER if namespaces == "user" else 0
@@ -126,9 +125,9 @@ def _supervise(
         signal.set_wakeup_fd(-1)
         for fd in (report, result, alive_write, control.detach()):
             os.close(fd)
-        _be_child_of(alive)
+        _die_with(alive)
         if namespaces and not is_exec:
-            _exit_after(lambda: _be_first(spec, streams, report_write, result_write))
+            _exit_after(lambda: _run_as_init(spec, streams, report_write, result_write))
         os.close(result_write)
         _exit_after(lambda: _run_command(spec, streams, report_write))
     for fd in (*streams, report_write, result_write, alive):
@@ -138,21 +137,21 @@ def _supervise(
         os.waitpid(pid, 0)
         control.sendall(failure)
         return
-    _tell_started(control, pid)
+    _report_started(control, pid)
     kill = _kill_group if is_exec or not namespaces else _kill_process
     status = _follow(pid, control, wake, kill)
     if not is_exec:
         if not namespaces:
-            # With them, the kernel has ended the rest of the container.
+            # With namespaces, the kernel has killed the rest of the container.
             _kill_group(pid, signal.SIGKILL)
         report_text = _read_all(result)
         status = int(report_text) if report_text else status
     code = os.waitstatus_to_exitcode(status)
-    _tell(control, {"exited": 128 - code if code < 0 else code, "signal": max(0, -code)})
+    _send_message(control, {"exited": 128 - code if code < 0 else code, "signal": max(0, -code)})
 
 
 def _wake_on_exits() -> int:
-    """Give a pipe that can be read from whenever a child has ended."""
+    """Return a pipe that becomes readable when a child exits."""
     wake, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -160,8 +159,8 @@ def _wake_on_exits() -> int:
     return wake
 
 
-def _be_child_of(alive: int) -> None:
-    """End with the parent, at once if it has gone already and closed its end of `alive`."""
+def _die_with(alive: int) -> None:
+    """End with the parent, or immediately if it has ended and closed its end of `alive`."""
     if sys.platform == "linux":
         linux.die_with_parent(signal.SIGKILL)
     if select.select([alive], [], [], 0)[0]:
@@ -181,12 +180,12 @@ def _follow(pid: int, control: socket.socket, wake: int, kill: Callable[[int, in
             if fd == wake:
                 os.read(wake, 4096)
                 continue
-            asked = control.recv(64)
-            if not asked:
-                # Nobody wants it any more: who did is gone.
+            signals = control.recv(64)
+            if not signals:
+                # The client has closed the connection.
                 kill(pid, signal.SIGKILL)
                 poll.unregister(control)
-            for number in asked:
+            for number in signals:
                 kill(pid, number)
 
 
@@ -199,8 +198,8 @@ def _unshare(namespaces: str) -> None:
         linux.unshare(_NAMESPACES)
 
 
-def _be_first(spec: dict[str, Any], streams: list[int], report: int, result: int) -> None:
-    """Be process 1 of a container: make its root, start its command, reap until that ends."""
+def _run_as_init(spec: dict[str, Any], streams: list[int], report: int, result: int) -> None:
+    """Run as process 1 of a container: build the root, run the command, and reap orphans."""
     try:
         build_root(spec)
         if spec["hostname"]:
@@ -212,7 +211,7 @@ def _be_first(spec: dict[str, Any], streams: list[int], report: int, result: int
     if command == 0:
         os.close(result)
         _exit_after(lambda: _run_command(spec, streams, report))
-    # Before the supervisor hears of the start: process 1 is spared every signal it does not handle.
+    # Set handlers before reporting the start: process 1 ignores signals without a handler.
     for forwarded in _FORWARDED:
         signal.signal(forwarded, lambda number, _: _kill_process(command, number))
     os.close(report)
@@ -233,7 +232,7 @@ def _run_command(spec: dict[str, Any], streams: list[int], report: int) -> None:
         os.umask(0o022)
         folder = spec["folder"]
         with suppress(OSError):
-            # A runtime makes the working folder of a container that has none.
+            # Container runtimes create missing working folders.
             Path(folder).mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
         for place, fd in enumerate(streams):
@@ -243,44 +242,44 @@ def _run_command(spec: dict[str, Any], streams: list[int], report: int) -> None:
         _report(report, error)
         return
     try:
-        os.execvpe(argv[0], argv, spec["env"])  # noqa: S606 - the very purpose
+        os.execvpe(argv[0], argv, spec["env"])  # noqa: S606 - starts the command
     except (OSError, ValueError) as error:
         _report(report, error, spec["argv"][0])
 
 
 def build_root(spec: dict[str, Any]) -> None:
-    """Lay out a root of its own: this machine's folders, a private /tmp, /dev and the mounts.
+    """Build a private root: folders of this machine, a private /tmp and /dev, and the mounts.
 
-    Where a mount point is missing in a folder of the machine, a copy of that
-    folder made of mounts takes its place: nothing is created on the machine.
+    If a mount point is missing in a folder of the machine, the folder is replaced by a copy that
+    consists of mounts. Nothing is created on the machine.
     """
     root: str = spec["root"]
     linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NODEV, f"mode=0755,size={_OWN_BYTES}")
     own = {root: True}
     for entry in os.scandir("/"):
-        # The pod's own folders are made below.
+        # The private folders of the pod are created below.
         if entry.name not in OWN_FOLDERS:
-            _show(entry, f"{root}/{entry.name}")
+            _expose(entry, f"{root}/{entry.name}")
             own[f"{root}/{entry.name}"] = False
-    temporary, devices = f"{root}/tmp", f"{root}/dev"  # noqa: S108 - its own one
+    temporary, devices = f"{root}/tmp", f"{root}/dev"  # noqa: S108 - in the private root
     Path(temporary).mkdir()
     linux.bind(spec["tmp"], temporary)
     _make_devices(devices)
     own |= {temporary: True, devices: True}
     _make_proc(f"{root}/proc")
     writable = [temporary, devices, f"{root}/proc"]
-    for wanted in spec["mounts"]:
-        is_folder = Path(wanted["source"]).is_dir()
-        if spec["has_read_only_root"] and is_folder and not wanted["read_only"]:
-            _mirror_parents(root, wanted["target"], own)
-        place = _place(root, wanted["target"], own, is_folder=is_folder)
-        linux.bind(wanted["source"], place, read_only=wanted["read_only"])
-        own[place] = not wanted["read_only"]
-        writable += [] if wanted["read_only"] else [place]
+    for mount in spec["mounts"]:
+        is_folder = Path(mount["source"]).is_dir()
+        if spec["has_read_only_root"] and is_folder and not mount["read_only"]:
+            _mirror_parents(root, mount["target"], own)
+        place = _mount_point(root, mount["target"], own, is_folder=is_folder)
+        linux.bind(mount["source"], place, read_only=mount["read_only"])
+        own[place] = not mount["read_only"]
+        writable += [] if mount["read_only"] else [place]
     if spec["has_read_only_root"]:
-        ours = [place for place, is_ours in own.items() if is_ours]
-        linux.make_tree_read_only(root, ours, below=writable)
+        private = [place for place, is_own in own.items() if is_own]
+        linux.make_tree_read_only(root, private, below=writable)
     linux.change_root(root)
 
 
@@ -290,7 +289,7 @@ def _make_proc(folder: str) -> None:
     try:
         linux.mount("proc", folder, "proc", flags)
     except OSError:
-        # Where parts of /proc are hidden (inside a container), no new one may be mounted.
+        # Inside of a container with a masked /proc, a new one cannot be mounted.
         linux.bind("/proc", folder)
 
 
@@ -316,10 +315,10 @@ def _make_devices(folder: str) -> None:
         Path(f"{folder}/{name}").symlink_to(target)
 
 
-def _show(entry: os.DirEntry[str], place: str, source: str = "") -> None:
-    """Make an entry of a folder appear at a second place."""
+def _expose(entry: os.DirEntry[str], place: str, source: str = "") -> None:
+    """Make a file or folder appear at a second path."""
     source = source or entry.path
-    # What this user may not even look at is left out.
+    # Files that the user cannot access are left out.
     with suppress(PermissionError):
         if entry.is_symlink():
             Path(place).symlink_to(Path(source).readlink())
@@ -331,8 +330,8 @@ def _show(entry: os.DirEntry[str], place: str, source: str = "") -> None:
             linux.bind(source, place)
 
 
-def _place(root: str, target: str, own: dict[str, bool], *, is_folder: bool) -> str:
-    """Find or make the place of a mount, following links as they mean inside the new root."""
+def _mount_point(root: str, target: str, own: dict[str, bool], *, is_folder: bool) -> str:
+    """Return the path of a mount point, created if necessary. Resolves links in the new root."""
     waiting = [part for part in target.split("/") if part not in {"", "."}][::-1]
     at, links = root, 0
     while waiting:
@@ -368,9 +367,9 @@ def _is_own(path: str, own: dict[str, bool]) -> bool:
 
 
 def _mirror_parents(root: str, target: str, own: dict[str, bool]) -> None:
-    """Put folders of mounts in place of those above a mount.
+    """Replace the parents of a mount point by folders of mounts.
 
-    A restore sets owners, modes and times of all folders down to the files that it writes.
+    A restore sets owners, modes and times of all folders above the files that it writes.
     """
     at = root
     for part in [part for part in target.split("/") if part not in {"", "."}][:-1]:
@@ -382,7 +381,7 @@ def _mirror_parents(root: str, target: str, own: dict[str, bool]) -> None:
 
 
 def _mirror(folder: str, own: dict[str, bool]) -> None:
-    """Put a folder of mounts in place of one that nothing may be added to."""
+    """Replace a folder by a folder of mounts, in which files can be created."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         was = os.fstat(fd)
@@ -394,20 +393,20 @@ def _mirror(folder: str, own: dict[str, bool]) -> None:
             os.chown(folder, was.st_uid, was.st_gid)
         for entry in entries:
             source = f"/proc/self/fd/{fd}/{entry.name}"
-            _show(entry, f"{folder}/{entry.name}", source)
+            _expose(entry, f"{folder}/{entry.name}", source)
             own[f"{folder}/{entry.name}"] = False
     finally:
         os.close(fd)
 
 
-def _probe(folder: str, wanted: str) -> tuple[str, str]:
-    """Try which namespaces this machine gives: `root`, `user`, or none and why."""
+def _probe(folder: str, mode: str) -> tuple[str, str]:
+    """Return the kind of namespaces that work (root, user or none), and the reason if none does."""
     if sys.platform != "linux":
         return "", "only Linux has namespaces"
     if not hasattr(os, "pidfd_open"):
-        return "", "this Python knows no pidfd"
+        return "", "this Python has no pidfd_open"
     why = ""
-    for namespaces in ("root", "user") if os.geteuid() == 0 and wanted == "any" else ("user",):
+    for namespaces in ("root", "user") if os.geteuid() == 0 and mode == "any" else ("user",):
         why = _try(namespaces, folder)
         if not why:
             return namespaces, ""
@@ -451,10 +450,10 @@ def _try_mount(folder: str, report: int) -> None:
 
 
 def _exit_after(work: Callable[[], None]) -> NoReturn:
-    """Do the work of a forked child, which must never return into its parent's code."""
+    """Run a function in a forked child, which must never return to the code of its parent."""
     try:
         work()
-    except BaseException as error:  # noqa: BLE001 - the child ends here, whatever happened
+    except BaseException as error:  # noqa: BLE001 - the child must not return
         os.write(2, f"{type(error).__name__}: {error}\n".encode())
         os._exit(70)
     os._exit(0)
@@ -470,13 +469,13 @@ def _report(fd: int, error: Exception, program: str = "") -> None:
     os.write(fd, line_of({"failed": text, "errno": number}))
 
 
-def _tell(control: socket.socket, message: dict[str, Any]) -> None:
+def _send_message(control: socket.socket, message: dict[str, Any]) -> None:
     with suppress(OSError):
         control.sendall(line_of(message))
 
 
-def _tell_started(control: socket.socket, pid: int) -> None:
-    """Hand out the process as a pidfd where there are such: it never means another one."""
+def _report_started(control: socket.socket, pid: int) -> None:
+    """Report the start, with a pidfd if available, because process IDs can be reused."""
     line = line_of({"started": pid})
     with suppress(OSError):
         if hasattr(os, "pidfd_open"):

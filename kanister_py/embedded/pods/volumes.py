@@ -1,4 +1,4 @@
-"""Volumes of pods: the files and folders of this machine that stand for them."""
+"""Volumes of pods as files and folders of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kanister_py.ports.pods import PodSources
 
 
 class VolumeUnavailable(TransientError, reason="FailedMount"):
-    """A volume of a pod is not there, or not yet."""
+    """A volume of a pod does not exist (yet)."""
 
 
 _DEFAULT_MODE: Final = 0o644
@@ -26,30 +26,29 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Volume(NamedTuple):
-    """A volume of a pod as it stands on this machine."""
+    """Volume of a pod, and its path on this machine."""
 
     path: Path
     read_only: bool = False
 
 
 class Claims:
-    """Folders with the data of PersistentVolumeClaims, for as long as the claims live.
+    """Folders with the data of PersistentVolumeClaims.
 
-    The same claim is the same folder in every run; a claim made anew under an
-    old name begins empty.
+    A claim has the same folder in every run. A claim that is created again starts empty.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def path_of(self, claim: Mapping[str, Any]) -> Path:
-        """Say which folder holds the data of a claim."""
+        """Return the folder of a claim."""
         metadata = claim["metadata"]
         name = _UNSAFE.sub("_", f"{metadata['name']}-{str(metadata.get('uid', ''))[:8]}")
         return self._folder / _UNSAFE.sub("_", metadata["namespace"]) / name
 
     def names_with_data(self) -> list[str]:
-        """Name the claims whose folders hold something, as `namespace/name`."""
+        """Return the claims whose folders contain data, as `namespace/name`."""
         return sorted(
             {
                 f"{path.parent.name}/{path.name.rpartition('-')[0]}"
@@ -59,7 +58,7 @@ class Claims:
         )
 
     def open(self, claim: Mapping[str, Any]) -> Path:
-        """Give the folder that holds the data of a claim, made if need be."""
+        """Return the folder of a claim, created if necessary."""
         path = self.path_of(claim)
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o777)
@@ -67,7 +66,7 @@ class Claims:
 
 
 class Volumes:
-    """Volumes of a pod, laid out under a folder of its own."""
+    """Volumes of a pod in the folder of the pod."""
 
     def __init__(self, folder: Path, claims: Claims, sources: PodSources) -> None:
         self._folder = folder
@@ -75,7 +74,7 @@ class Volumes:
         self._sources = sources
 
     def prepare(self, pod: Mapping[str, Any]) -> dict[str, Volume]:
-        """Make every volume of a pod; what it refers to and is not there yet is an error."""
+        """Create the volumes of a pod. Raises `VolumeUnavailable` for missing objects."""
         prepared: dict[str, Volume] = {}
         for volume in pod["spec"].get("volumes") or ():
             prepared[volume["name"]] = self._prepare_one(pod, volume)
@@ -124,7 +123,7 @@ class Volumes:
             for item in source.get("items") or ():
                 if "fieldRef" not in item:
                     raise UsageError(
-                        "resourceFieldRef is not known to pods as processes",
+                        "resourceFieldRef is not supported by pods as processes",
                         reason="VolumeNotSupported",
                     )
                 text = field_of(pod, item["fieldRef"]["fieldPath"])
@@ -166,19 +165,19 @@ class Volumes:
 
 
 def mounts_of(container: Mapping[str, Any], volumes: Mapping[str, Volume]) -> list[Mount]:
-    """Say where a container sees the volumes of its pod."""
+    """Return the mounts of a container."""
     mounts = []
-    for wanted in container.get("volumeMounts") or ():
-        volume = volumes.get(wanted["name"])
+    for volume_mount in container.get("volumeMounts") or ():
+        volume = volumes.get(volume_mount["name"])
         if volume is None:
-            raise VolumeUnavailable(f"volume {wanted['name']} is not defined in the pod")
-        sub_path = wanted.get("subPath") or ""
+            raise VolumeUnavailable(f"volume {volume_mount['name']} is not defined in the pod")
+        sub_path = volume_mount.get("subPath") or ""
         source = _sub_path(volume, sub_path) if sub_path else volume.path
         mounts.append(
             Mount(
                 str(source),
-                wanted["mountPath"],
-                read_only=volume.read_only or bool(wanted.get("readOnly")),
+                volume_mount["mountPath"],
+                read_only=volume.read_only or bool(volume_mount.get("readOnly")),
             )
         )
     return mounts
@@ -187,7 +186,7 @@ def mounts_of(container: Mapping[str, Any], volumes: Mapping[str, Volume]) -> li
 def _sub_path(volume: Volume, sub_path: str) -> Path:
     base = volume.path.resolve()
     path = (base / sub_path).resolve()
-    # A link inside the volume must not lead out of it.
+    # Links inside of the volume must not lead out of it.
     if sub_path.startswith("/") or not path.is_relative_to(base):
         raise VolumeUnavailable(f"subPath {sub_path} leads out of its volume")
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Pods of Deployments, ReplicaSets and StatefulSets, and the volumes of claims."""
+"""Controllers of Deployments, ReplicaSets, StatefulSets and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -48,10 +48,9 @@ _Key = tuple[str, str, str]
 
 
 class Workloads:
-    """Controller of workloads: makes and removes their pods until closed, as a cluster's would.
+    """Workload controllers, which create and delete pods until closed.
 
-    Level-based: each look at a workload starts from what is there. Claims are
-    bound as soon as they are seen.
+    Level-based: every reconciliation starts from the current state. Claims are bound immediately.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -81,9 +80,9 @@ class Workloads:
         self._thread.start()
 
     def make_replica_sets(self) -> None:
-        """Give each Deployment the ReplicaSet that it would have, where nobody runs pods.
+        """Create the ReplicaSets of Deployments if no pods run.
 
-        What reads a Deployment looks for its pods through that.
+        Code that reads a Deployment finds its pods through its ReplicaSet.
         """
         for deployment in self._cluster.list(DEPLOYMENTS):
             if not self._owned(REPLICA_SETS, deployment):
@@ -100,7 +99,7 @@ class Workloads:
         if self._thread.is_alive():
             self._thread.join()
 
-    # Which workload to look at
+    # Work queue
 
     def _noticer(self, kind: str) -> Callable[[KubeObject], None]:
         def notice(obj: KubeObject) -> None:
@@ -132,7 +131,7 @@ class Workloads:
             try:
                 self._reconcile(key)
             except ApiError:
-                # Another writer came at the same time, or the cluster is away: look again.
+                # A conflict, or the cluster is unavailable: retry.
                 self._add(key)
                 with self._changed:
                     if not self._is_closed:
@@ -144,7 +143,7 @@ class Workloads:
             obj = self._cluster.get(_KINDS[kind], name, namespace=namespace)
         except NotFound:
             return
-        # What goes takes its pods with it through their owner references.
+        # Garbage collection deletes the pods of a deleted workload.
         if not obj["metadata"].get("deletionTimestamp"):
             self._reconcilers[kind](obj)
 
@@ -152,7 +151,7 @@ class Workloads:
 
     def _deployment(self, deployment: KubeObject) -> None:
         spec = deployment["spec"]
-        wanted = _replicas(spec)
+        replicas = _replicas(spec)
         template_hash = _hash(spec["template"])
         sets = self._owned(REPLICA_SETS, deployment)
         current = next((one for one in sets if _label(one, _HASH_LABEL) == template_hash), None)
@@ -168,9 +167,9 @@ class Workloads:
         old = [one for one in sets if one is not current]
         for one in old:
             self._set_replicas(one, 0)
-        # Pods here share one network: the new ones start when the old have let go of their ports.
+        # Pods share one network: new ones start after the old ones have released their ports.
         if not any(status_of(one).get("replicas") for one in old):
-            self._set_replicas(current, 0 if spec.get("paused") and not wanted else wanted)
+            self._set_replicas(current, 0 if spec.get("paused") and not replicas else replicas)
         self._write_status(DEPLOYMENTS, deployment, _deployment_status(deployment, sets, current))
 
     def _annotate(self, resource: GroupVersionResource, obj: KubeObject, revision: str) -> None:
@@ -182,54 +181,54 @@ class Workloads:
             self._patch(REPLICA_SETS, replica_set, {"spec": {"replicas": replicas}})
 
     def _replica_set(self, replica_set: KubeObject) -> None:
-        pods = self._keep_count(replica_set, _replicas(replica_set["spec"]))
+        pods = self._scale_pods(replica_set, _replicas(replica_set["spec"]))
         self._write_status(
             REPLICA_SETS, replica_set, _counts(pods) | {"fullyLabeledReplicas": len(pods)}
         )
 
-    def _keep_count(self, owner: KubeObject, wanted: int) -> list[KubeObject]:
-        """Make or remove pods until there are as many as wanted; give those that are there."""
+    def _scale_pods(self, owner: KubeObject, replicas: int) -> list[KubeObject]:
+        """Create or delete pods until their number is right, and return them."""
         pods = [pod for pod in self._owned(PODS, owner) if not _is_over(pod)]
-        for _ in range(wanted - len(pods)):
-            pods.append(self._cluster.create(_new_pod(owner)))  # noqa: PERF401 - each one is a write
-        # Those that are not ready go first: they serve nobody yet.
+        for _ in range(replicas - len(pods)):
+            pods.append(self._cluster.create(_new_pod(owner)))  # noqa: PERF401 - every call is a request
+        # Delete pods that are not ready first.
         pods.sort(key=lambda pod: (not _is_ready(pod), pod["metadata"]["name"]))
-        for pod in pods[: max(0, len(pods) - wanted)]:
+        for pod in pods[: max(0, len(pods) - replicas)]:
             self._delete_pod(pod)
-        # Those that are about to go count until they are gone: they still hold their ports.
+        # Terminating pods count, because they still hold their ports.
         return pods
 
     # StatefulSets
 
     def _stateful_set(self, stateful_set: KubeObject) -> None:
         spec, metadata = stateful_set["spec"], stateful_set["metadata"]
-        wanted = _replicas(spec)
+        replicas = _replicas(spec)
         revision = f"{metadata['name']}-{_hash(spec['template'])}"
         is_parallel = spec.get("podManagementPolicy") == "Parallel"
         pods = {pod["metadata"]["name"]: pod for pod in self._owned(PODS, stateful_set)}
-        names = [f"{metadata['name']}-{index}" for index in range(wanted)]
-        may_go_on = True
+        names = [f"{metadata['name']}-{index}" for index in range(replicas)]
+        may_continue = True
         for index, name in enumerate(names):
-            if not may_go_on:
+            if not may_continue:
                 break
             pod = pods.get(name)
             if pod is None:
                 self._claims_of(stateful_set, index)
                 pods[name] = self._cluster.create(_stateful_pod(stateful_set, index, revision))
-                may_go_on = is_parallel
+                may_continue = is_parallel
             elif _is_over(pod):
                 self._delete_pod(pod)
-                may_go_on = is_parallel
+                may_continue = is_parallel
             else:
-                may_go_on = is_parallel or _is_ready(pod)
+                may_continue = is_parallel or _is_ready(pod)
         surplus = sorted(set(pods) - set(names), key=_ordinal, reverse=True)
         for name in surplus if is_parallel else surplus[:1]:
-            # In order, and one at a time: the next goes when this one is gone.
+            # One at a time, in reverse order: the next is deleted when this one is gone.
             self._delete_pod(pods[name])
-        if not surplus and may_go_on:
+        if not surplus and may_continue:
             self._replace_one_outdated([pods[name] for name in names], revision)
-        there = [pods[name] for name in names if name in pods]
-        updated = [pod for pod in there if _label(pod, _REVISION_LABEL) == revision]
+        existing = [pods[name] for name in names if name in pods]
+        updated = [pod for pod in existing if _label(pod, _REVISION_LABEL) == revision]
         status = _counts([pods[name] for name in pods if not _is_over(pods[name])]) | {
             "currentReplicas": len(updated),
             "updatedReplicas": len(updated),
@@ -262,7 +261,7 @@ class Workloads:
                 },
                 "spec": copy.deepcopy(spec_of(template)),
             }
-            # The claim of an earlier pod of this ordinal is the same claim: its data is there.
+            # Claims of earlier pods with this ordinal are reused with their data.
             with suppress(AlreadyExists):
                 self._cluster.create(claim)
 
@@ -348,7 +347,7 @@ def _new_replica_set(deployment: KubeObject, template_hash: str, revision: int) 
             "annotations": {REVISION: str(revision)},
             "ownerReferences": [controller_reference(deployment)],
         },
-        # It begins empty, and grows once the pods of its forerunner are gone.
+        # It starts with 0 replicas, and grows when the pods of its predecessor are gone.
         "spec": {"replicas": 0, "selector": selector, "template": template},
     }
 
@@ -423,15 +422,15 @@ def _new_volume(
 def _deployment_status(
     deployment: KubeObject, sets: Sequence[KubeObject], current: KubeObject
 ) -> dict[str, Any]:
-    wanted = _replicas(deployment["spec"])
+    replicas = _replicas(deployment["spec"])
     counts = {
         name: sum(status_of(one).get(name, 0) for one in sets)
         for name in ("replicas", "readyReplicas", "availableReplicas")
     }
-    is_available = counts["availableReplicas"] >= wanted
+    is_available = counts["availableReplicas"] >= replicas
     return counts | {
         "updatedReplicas": status_of(current).get("replicas", 0),
-        "unavailableReplicas": max(0, wanted - counts["availableReplicas"]),
+        "unavailableReplicas": max(0, replicas - counts["availableReplicas"]),
         "conditions": [
             {
                 "type": "Available",

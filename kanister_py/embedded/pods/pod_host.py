@@ -1,4 +1,4 @@
-"""A node and the controllers of workloads for a cluster that has neither."""
+"""Node and workload controllers for a cluster without them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
 from kanister_py.ports.pods import PodRunner
 
-STANDING_SECONDS: Final = 60.0
+READY_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
 _RESOURCES: Final = (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
 
 
-class StandingPods:
-    """Pods of a cluster, those of its workloads included, that run until this is closed."""
+class PodHost:
+    """Node and workload controllers of a cluster, which run until closed."""
 
     def __init__(self, cluster: Cluster, runner: PodRunner, clock: Clock) -> None:
         self.node = ProcessNode(runner, clock)
@@ -41,28 +41,29 @@ class StandingPods:
         self._workloads.start()
 
     def close(self) -> None:
-        # First those who would make new pods for the ones that end.
+        # Stop the controllers first, so that they do not replace pods that end.
         self._workloads.close()
         self.node.close()
 
-    def wait_until_workloads_stand(
-        self, is_wanted: Callable[[], bool], timeout_seconds: float = STANDING_SECONDS
+    def wait_until_workloads_ready(
+        self, is_wanted: Callable[[], bool], timeout_seconds: float = READY_SECONDS
     ) -> list[Notice]:
-        """Wait until every workload has its pods, and say which have not when the time is over.
+        """Wait until all workloads are ready, and return a notice for each late one.
 
-        Comes back early when nobody wants it any more. Raises `ProcessesUnavailable`
-        where there will never be a pod.
+        Returns early when `is_wanted` is False. Raises `ProcessesUnavailable` if no pod can run.
         """
         if isinstance(self._runner, ProcessPodRunner):
             self._runner.wait_until_ready()
         deadline = self._clock.monotonic() + timeout_seconds
         while is_wanted():
-            listed = [(each, self.cluster.list(each)) for each in _RESOURCES]
-            late = [(kind, all_, one) for kind, all_ in listed for one in all_ if not _stands(one)]
+            listed = [(resource, self.cluster.list(resource)) for resource in _RESOURCES]
+            late = [
+                (kind, all_, one) for kind, all_ in listed for one in all_ if not _is_complete(one)
+            ]
             if not late:
                 break
             if self._clock.monotonic() >= deadline:
-                # Those that belong to others are named by them.
+                # Owned workloads are covered by the notice of their owner.
                 return [
                     self._notice_of(one, timeout_seconds)
                     for _, _, one in late
@@ -85,17 +86,17 @@ class StandingPods:
 
     def _notice_of(self, workload: KubeObject, seconds: float) -> Notice:
         metadata = workload["metadata"]
-        wanted, ready = _counts_of(workload)
+        desired, ready = _counts_of(workload)
         name = f"{workload['kind']} {metadata['namespace']}/{metadata['name']}"
-        why = "; ".join(self._whys(workload))
+        why = "; ".join(self._pod_problems(workload))
         return Notice(
             "WorkloadNotReady",
-            f"{name} has {ready} of {wanted} pods ready after {seconds:.0f} seconds"
+            f"{name} has {ready} of {desired} pods ready after {seconds:.0f} seconds"
             + (f": {why}" if why else ""),
         )
 
-    def _whys(self, workload: KubeObject) -> list[str]:
-        """Say of each of its pods why it is not ready."""
+    def _pod_problems(self, workload: KubeObject) -> list[str]:
+        """Return for resource pod of a workload why it is not ready."""
         metadata = workload["metadata"]
         labels = workload["spec"]["selector"].get("matchLabels") or {}
         pods = self.cluster.list(
@@ -103,23 +104,25 @@ class StandingPods:
             namespace=metadata["namespace"],
             label_selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
         )
-        return [f"pod {pod['metadata']['name']}: {why}" for pod in pods if (why := _why(pod))]
+        return [
+            f"pod {pod['metadata']['name']}: {why}" for pod in pods if (why := _problem_of(pod))
+        ]
 
 
-def _stands(workload: KubeObject) -> bool:
-    wanted, ready = _counts_of(workload)
+def _is_complete(workload: KubeObject) -> bool:
+    desired, ready = _counts_of(workload)
     observed = status_of(workload).get("observedGeneration", 0)
-    return observed >= workload["metadata"].get("generation", 1) and ready >= wanted
+    return observed >= workload["metadata"].get("generation", 1) and ready >= desired
 
 
 def _counts_of(workload: KubeObject) -> tuple[int, int]:
-    """Give how many pods a workload wants, and how many are ready."""
+    """Return the desired and the ready number of pods of a workload."""
     status = status_of(workload)
     replicas = workload["spec"].get("replicas")
     return 1 if replicas is None else int(replicas), status.get("readyReplicas", 0)
 
 
-def _why(pod: KubeObject) -> str:
+def _problem_of(pod: KubeObject) -> str:
     status = status_of(pod)
     containers: Sequence[Mapping[str, Any]] = [
         *(status.get("initContainerStatuses") or ()),
@@ -129,7 +132,7 @@ def _why(pod: KubeObject) -> str:
         if container.get("ready"):
             continue
         now, before = container.get("state") or {}, container.get("lastState") or {}
-        # How it ended says more than that it waits to be started again.
+        # The reason of the last termination explains more than CrashLoopBackOff.
         for state in (now.get("terminated"), before.get("terminated"), now.get("waiting")):
             if state:
                 message = state.get("message") or f"exit code {state.get('exitCode', '-')}"
