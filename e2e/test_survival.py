@@ -471,7 +471,7 @@ class TestRights:
         with caplog.at_level(logging.WARNING):
             unbind(admin, space, "statuses")
             open_gate(place)
-            until(lambda: "cannot go on, and is looked at again" in caplog.text)
+            until(lambda: "cannot continue, retrying in" in caplog.text)
             assert "actionsets/status" in caplog.text or 'subresource "status"' in caplog.text
             bind(admin, space, "statuses")
             status = place.until_ended("one")

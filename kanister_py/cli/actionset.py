@@ -47,7 +47,7 @@ from kanister_py.cli.object_verbs import (
 )
 from kanister_py.cli.output import put, write_data
 from kanister_py.cli.parser import add_output, pairs, seconds, switch
-from kanister_py.controller.actionsets.pod_logs import LinesOfPods
+from kanister_py.controller.actionsets.pod_logs import PodLogLines
 from kanister_py.core.actionsets.creation import new_actionset
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
@@ -187,7 +187,7 @@ def _logs(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def _log_source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
     if not args.server:
-        return LinesOfPods(cluster, args.controller_namespace)
+        return PodLogLines(cluster, args.controller_namespace)
     from kanister_py.wiring import lines_of_controller
 
     token = Path(args.token_file).read_text(encoding="utf-8") if args.token_file else ""

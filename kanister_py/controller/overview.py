@@ -7,7 +7,7 @@ from secrets import choice
 from threading import Condition, Lock
 from typing import Any, Final
 
-from kanister_py.controller.actionsets.pod_logs import LinesOfPods
+from kanister_py.controller.actionsets.pod_logs import PodLogLines
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.errors import Forbidden, NotFound, UsageError
@@ -144,7 +144,7 @@ class ClusterOverview:
         if actionset is None:
             return ()
         try:
-            lines = LinesOfPods(self._cluster, self._home).new_lines(dict(actionset))
+            lines = PodLogLines(self._cluster, self._home).new_lines(dict(actionset))
             return [{"number": number, **line.as_dict()} for number, line in enumerate(lines, 1)]
         except Forbidden:
             raise

@@ -225,7 +225,7 @@ def test_many_at_once_all_end_and_the_first_come_is_the_first_done(world: World)
         pytest.param(
             {"spec": {"actions": [{"name": "act", "blueprint": "nope"}]}},
             "BlueprintNotFound",
-            "Blueprint nope in namespace default: There is none",
+            "Blueprint nope in namespace default: Not found",
             id="a blueprint that is not there",
         ),
         pytest.param(
@@ -514,7 +514,12 @@ def test_no_more_run_at_once_of_a_blueprint_and_action_than_its_limit_says(world
         world.until_state("running", name)
     world.create(*(actionset(name) for name in names[2:]), actionset("free", blueprint="other"))
     for name in names[2:]:
-        world.until(lambda obj: waits_for(obj) == "Waits for room (limit made-up:act=2)", name)
+        world.until(
+            lambda obj: (
+                waits_for(obj) == "Waiting for other ActionSets to end (limit made-up:act=2)"
+            ),
+            name,
+        )
     world.until_state("complete", "free")
     assert [world.status(name)["state"] for name in names[2:]] == ["pending"] * 2
     world.cluster.patch(ACTION_SETS, "a", {"spec": {"cancel": True}}, namespace="default")

@@ -144,7 +144,7 @@ class Nights:
         self.metrics.begin_run(act)
         self._scrape(is_between=True)
         self.metrics.end_run(act, outcome, 60.0, "")
-        self.metrics.note_end(act, outcome, self.now)
+        self.metrics.record_end(act, outcome, self.now)
 
     def _scrape(self, *, is_between: bool = False) -> None:
         seen = {
@@ -366,7 +366,7 @@ def test_number_of_series_is_bounded() -> None:
     for number in range(MOST_LABEL_SETS + 50):
         act = ACT._replace(blueprint=f"made-{number}")
         metrics.end_run(act, COMPLETE, 1.0, "")
-        metrics.note_end(act, COMPLETE, START)
+        metrics.record_end(act, COMPLETE, START)
         phase = ActPhase(*act[:-1], "dump", "KubeTask", "v0.0.0")
         metrics.end_phase(phase, FAILED, "Why", 1.0, "")
     value = metrics.registry.get_sample_value

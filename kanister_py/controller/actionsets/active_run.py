@@ -1,4 +1,4 @@
-"""Active runs: what a process holds of an ActionSet that is under way, and what it wants by now."""
+"""Active runs: the state that a process holds for a running ActionSet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kanister_py.controller.actionsets.projection import Kept, Live
+from kanister_py.controller.actionsets.projection import CachedActionSet, Live
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.metrics import Act
@@ -37,8 +37,8 @@ class Host:
         self.queue.add(self.key)
 
 
-class _Wishes(NamedTuple):
-    """What an object wants of its run."""
+class _DesiredState(NamedTuple):
+    """State that an ActionSet's spec asks for."""
 
     is_cancelled: bool
     is_suspended: bool
@@ -47,7 +47,7 @@ class _Wishes(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ActiveRun:
-    """A run that is under way in this process."""
+    """A run that this process carries out."""
 
     uid: str
     subject: Subject
@@ -59,19 +59,22 @@ class ActiveRun:
     is_suspended: bool
     is_cancelled: bool = False
 
-    def has_news(self, kept: Kept | None) -> bool:
-        """Say whether there is anything to tell the run; most of what is seen it did itself."""
-        wishes = self._wishes_in(kept)
+    def needs_update(self, cached: CachedActionSet | None) -> bool:
+        """Return whether `update` has anything to do; most changes are the run's own writes."""
+        desired = self._desired(cached)
         return (
             self.host.is_due
             or self.writer.is_late
-            or wishes.is_suspended != self.is_suspended
-            or (wishes.is_cancelled and not self.is_cancelled)
+            or desired.is_suspended != self.is_suspended
+            or (desired.is_cancelled and not self.is_cancelled)
         )
 
-    def tell(self, kept: Kept | None) -> None:
-        """Hand on what the object wants by now, and what time it is; the run is at rest."""
-        self._steer(self._wishes_in(kept))
+    def update(self, cached: CachedActionSet | None) -> None:
+        """Apply the spec to the run, make due calls of timers, and write late progress.
+
+        The caller holds the run's lock.
+        """
+        self._apply(self._desired(cached))
         if self.host.is_due:
             self.host.is_due = False
             self.run.ring()
@@ -80,24 +83,24 @@ class ActiveRun:
         except KanisterError as error:
             _LOG.warning("The progress of a run cannot be written: %s", error.message)
 
-    def _wishes_in(self, kept: Kept | None) -> _Wishes:
-        if kept is None or kept.uid != self.uid or kept.is_deleted:
-            return _Wishes(True, self.is_suspended, is_deleted=True)
-        if not isinstance(kept, Live):
-            return _Wishes(self.is_cancelled, self.is_suspended)
-        spec = spec_of(kept.obj)
-        return _Wishes(spec.get("cancel") is True, spec.get("suspend") is True)
+    def _desired(self, cached: CachedActionSet | None) -> _DesiredState:
+        if cached is None or cached.uid != self.uid or cached.is_deleted:
+            return _DesiredState(True, self.is_suspended, is_deleted=True)
+        if not isinstance(cached, Live):
+            return _DesiredState(self.is_cancelled, self.is_suspended)
+        spec = spec_of(cached.obj)
+        return _DesiredState(spec.get("cancel") is True, spec.get("suspend") is True)
 
-    def _steer(self, wishes: _Wishes) -> None:
+    def _apply(self, desired: _DesiredState) -> None:
         try:
-            if wishes.is_cancelled and not self.is_cancelled:
+            if desired.is_cancelled and not self.is_cancelled:
                 self.is_cancelled = True
-                self.run.cancel(message="The ActionSet was deleted" if wishes.is_deleted else "")
-            if wishes.is_suspended != self.is_suspended:
-                self.is_suspended = wishes.is_suspended
-                if wishes.is_suspended:
+                self.run.cancel(message="The ActionSet was deleted" if desired.is_deleted else "")
+            if desired.is_suspended != self.is_suspended:
+                self.is_suspended = desired.is_suspended
+                if desired.is_suspended:
                     self.run.suspend()
                 else:
                     self.run.resume()
         except KanisterError as error:
-            _LOG.warning("A run cannot be steered: %s", error.message)
+            _LOG.warning("A run cannot be cancelled, suspended or resumed: %s", error.message)

@@ -1,8 +1,8 @@
-"""Concurrency: which of the ActionSets that share a key or a limit run next, and who waits.
+"""Queues of ActionSets that share a concurrency key or a limit.
 
-ActionSets of one namespace that carry the same `kanister-py.io/concurrency-key`, as an
-annotation or a label, run one at a time, the oldest first. A limit bounds how many run at
-once of those with an action of a Blueprint, over all namespaces that it means.
+ActionSets of one namespace with the same `kanister-py.io/concurrency-key`, as an annotation or
+a label, run one at a time, the oldest first. A limit bounds how many ActionSets with an action
+of a Blueprint run at once, in one or in all namespaces.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIMIT: Final = re.compile(
 
 
 class Limit(NamedTuple):
-    """How many ActionSets run at once of those that it means; what is empty means all."""
+    """Maximum number of matching ActionSets that run at once. Empty fields match everything."""
 
     namespace: str
     blueprint: str
@@ -38,15 +38,15 @@ class Limit(NamedTuple):
         action = f":{self.action}" if self.action else ""
         return f"{where}{self.blueprint or '*'}{action}={self.at_once}"
 
-    def means(self, namespace: str, blueprint: str, action: str) -> bool:
+    def matches(self, namespace: str, blueprint: str, action: str) -> bool:
         return all(
-            not mine or mine == theirs
-            for mine, theirs in zip(self[:3], (namespace, blueprint, action), strict=True)
+            not pattern or pattern == value
+            for pattern, value in zip(self[:3], (namespace, blueprint, action), strict=True)
         )
 
 
 def parse_limit(text: str) -> Limit:
-    """Read `[NAMESPACE/]BLUEPRINT[:ACTION]=N`, a Blueprint of `*` for all."""
+    """Parse `[NAMESPACE/]BLUEPRINT[:ACTION]=N`; the Blueprint `*` stands for all."""
     match = _LIMIT.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -63,7 +63,7 @@ def parse_limit(text: str) -> Limit:
 
 
 class Queue(NamedTuple):
-    """What only so many may hold at a time."""
+    """Queue of a concurrency key, or of a limit, which has no namespace."""
 
     namespace: str
     name: str
@@ -71,8 +71,8 @@ class Queue(NamedTuple):
 
     def why_waiting(self, before: ObjectKey) -> str:
         if self.namespace:
-            return f"Waits for {before} (concurrency key {self.name})"
-        return f"Waits for room (limit {self.name})"
+            return f"Waiting for {before} (concurrency key {self.name})"
+        return f"Waiting for other ActionSets to end (limit {self.name})"
 
 
 Queues: TypeAlias = tuple[Queue, ...]
@@ -84,7 +84,7 @@ def queues_of(
     limits: Iterable[Limit],
     actions: Iterable[tuple[str, str, str]],
 ) -> Queues:
-    """Name the queues of an ActionSet; an action is a namespace, a Blueprint, a name."""
+    """Return the queues of an ActionSet; an action is a namespace, a Blueprint and a name."""
     own = (Queue(key.namespace, concurrency_key),) if concurrency_key else ()
     pairs = tuple(actions)
     return (
@@ -92,13 +92,13 @@ def queues_of(
         *(
             Queue("", str(limit), limit.at_once)
             for limit in limits
-            if any(limit.means(*pair) for pair in pairs)
+            if any(limit.matches(*pair) for pair in pairs)
         ),
     )
 
 
 class _Place(NamedTuple):
-    """Place in a queue: what is at work first, then by age."""
+    """Place in a queue: first the running ones, then by age."""
 
     is_waiting: bool
     since: datetime
@@ -106,10 +106,10 @@ class _Place(NamedTuple):
 
 
 class Concurrency:
-    """All queues, with the runs in them. What left the cluster has to be let go.
+    """All queues and the ActionSets in them.
 
-    One order holds in all queues: the first of those that wait waits only for some that
-    are at work, so there is always one that goes on.
+    All queues have the same order, so the first waiting ActionSet waits only for running ones.
+    That excludes deadlocks. Call `leave` for each ActionSet that has ended or is gone.
     """
 
     def __init__(self, limits: Sequence[Limit] = ()) -> None:
@@ -119,21 +119,21 @@ class Concurrency:
         self._queues_of: dict[ObjectKey, Queues] = {}
         self._arrivals = 0
 
-    def queues_for(self, key: ObjectKey, kept: Live) -> Queues:
+    def queues_for(self, key: ObjectKey, cached: Live) -> Queues:
         """Return the queues of an ActionSet: of its concurrency key, and of each limit."""
-        if not self._limits and not kept.concurrency_key:
+        if not self._limits and not cached.concurrency_key:
             return ()
-        actions = actions_of(kept) if self._limits else ()
-        return queues_of(key, kept.concurrency_key, self._limits, actions)
+        actions = actions_of(cached) if self._limits else ()
+        return queues_of(key, cached.concurrency_key, self._limits, actions)
 
-    def stand(self, key: ObjectKey, queues: Queues, since: datetime, *, is_waiting: bool) -> None:
-        """Put a run into queues, where its age puts it."""
+    def enter(self, key: ObjectKey, queues: Queues, since: datetime, *, is_waiting: bool) -> None:
+        """Add an ActionSet to queues, ordered by its age."""
         with self._lock:
             before = self._place_of(key)
             if self._queues_of.get(key, queues) != queues:
                 self._leave(key)
             if before is not None:
-                # Who has begun to work does not go back to waiting.
+                # A running ActionSet does not go back to waiting.
                 place = before._replace(is_waiting=is_waiting and before.is_waiting)
             else:
                 self._arrivals += 1
@@ -146,18 +146,18 @@ class Concurrency:
         return next((self._places[queue][key] for queue in self._queues_of.get(key, ())), None)
 
     def waits_in(self, key: ObjectKey) -> tuple[Queue, ObjectKey] | None:
-        """Say in which queue a run waits, and which stands right before; None on its turn."""
+        """Return the queue in which an ActionSet waits, and the ActionSet before it, if any."""
         with self._lock:
             for queue in self._queues_of.get(key, ()):
                 places = self._places[queue]
-                mine = places[key]
-                ahead = [other for other, place in places.items() if place < mine]
+                own = places[key]
+                ahead = [other for other, place in places.items() if place < own]
                 if len(ahead) >= queue.at_once:
                     return queue, max(ahead, key=places.__getitem__)
         return None
 
     def leave(self, key: ObjectKey) -> list[ObjectKey]:
-        """Let a run go, and say for which ones it is not as it was."""
+        """Remove an ActionSet from its queues; return those whose place has changed."""
         if key not in self._queues_of:
             return []
         with self._lock:
@@ -167,11 +167,11 @@ class Concurrency:
         moved: dict[ObjectKey, None] = {}
         for queue in self._queues_of.pop(key, ()):
             places = self._places[queue]
-            mine = places.pop(key)
+            own = places.pop(key)
             if not places:
                 del self._places[queue]
                 continue
-            behind = (other for other, place in places.items() if place > mine)
+            behind = (other for other, place in places.items() if place > own)
             following = min(behind, key=places.__getitem__, default=None)
             if following is not None:
                 moved[following] = None

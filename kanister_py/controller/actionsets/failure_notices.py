@@ -1,7 +1,7 @@
-"""Failure notices on their way: their receivers are found, and sending is tried again.
+"""Sending failure notices, with retries, in the background.
 
-No run waits for any of it. Each place that notices may go to has one of them in hand at a time,
-and a thread for it: one that hangs holds up none of the others.
+Notices are sent one at a time to each origin, and there is a thread for each origin, so that
+an origin that hangs does not delay the others.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from kanister_py.ports.notice_receivers import NoticeReceivers
 _LOG: Final = logging.getLogger(__name__)
 
 _MOST_WAITING: Final = 1_000
-_MOST_HEARD: Final = 10_000
+_MAX_REPORTED: Final = 10_000
 _RETRY: Final = RetryRule(limit=8, backoff_seconds=1.0, factor=3.0, max_backoff_seconds=600.0)
 _AGAIN: Final = PassResult(has_failed=True)
 _LATE: Final = timedelta(minutes=10)
-"""How old an end may be that this process hears of for the first time, after a restart too."""
+"""The oldest end for which a notice is sent, for instance after a restart."""
 
 
 @dataclass(slots=True, frozen=True, eq=False, repr=False)
 class _Notice:
-    """A notice on its way; the first part of it is to find its receiver."""
+    """A queued notice. Without a receiver, the first step is to find its receivers."""
 
     end: RunEnd
     subject: Subject
@@ -60,24 +60,24 @@ class _Notice:
 
     @property
     def origin(self) -> str:
-        """The place it goes to, empty while its receiver is yet to be found."""
+        """Origin of the receiver's URL; empty without a receiver."""
         return "" if self.receiver is None else origin_of(self.receiver.url)
 
     def __str__(self) -> str:
-        # For the log, where neither the address nor the key may stand.
+        # For the log, which must contain neither the address nor the key.
         return f"of ActionSet {self.end.namespace}/{self.end.name}"
 
 
 class FailureNotices:
-    """Notices of what runs come to, sent where a Schedule or Blueprint says so."""
+    """Notices of failed and recovered runs, for the receivers that Schedules or Blueprints name."""
 
     def __init__(self, tools: PartTools, receivers: NoticeReceivers) -> None:
         self._tools = tools
         self._receivers = receivers
-        self._heard: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
         self._lock = Lock()
         self._held: dict[str, int] = defaultdict(int)
-        """Of how many notices to each origin it is not known yet what becomes of them."""
+        """Number of queued notices for each origin."""
         self._loop: WorkLoop[_Notice] = WorkLoop(
             "Notice",
             tools,
@@ -88,21 +88,21 @@ class FailureNotices:
         )
 
     def start(self) -> None:
-        self._loop.start(self._look)
+        self._loop.start(self._process)
 
     def close(self) -> None:
         self._loop.close()
 
     def on_end(self, obj: KubeObject, ended: Ended, *, was_failing: bool) -> None:
-        """Hear of a run that ended, as often as its object changes. Takes no time."""
+        """Queue a notice of a run that ended. Called for every change of its object."""
         age = self._tools.clock.now() - ended.ended_at
         reason, phase = ("", "") if ended.is_complete else reason_of_end(obj)
         is_news = was_failing if ended.is_complete else reason != CANCELLED
-        if not is_news or abs(age) > _LATE or ended.uid in self._heard:
+        if not is_news or abs(age) > _LATE or ended.uid in self._reported:
             return
-        self._heard[ended.uid] = None
-        if len(self._heard) > _MOST_HEARD:
-            del self._heard[next(iter(self._heard))]
+        self._reported[ended.uid] = None
+        if len(self._reported) > _MAX_REPORTED:
+            del self._reported[next(iter(self._reported))]
         acts: Sequence[Act] = tuple(acts_of(obj))
         end = RunEnd(
             RECOVERED if ended.is_complete else FAILED,
@@ -126,34 +126,37 @@ class FailureNotices:
         else:
             self._count("dropped")
 
-    def _look(self, notice: _Notice) -> PassResult:
+    def _process(self, notice: _Notice) -> PassResult:
         try:
             result = self._find(notice) if notice.receiver is None else self._send(notice)
         except TransientError:
             return _AGAIN
         if not result.has_failed:
-            self._let_go(notice)
+            self._release(notice)
         return result
 
     def _give_up(self, notice: _Notice) -> None:
-        _LOG.warning("The notice %s was given up after %d attempts", notice, _RETRY.limit + 1)
+        _LOG.warning("The notice %s was dropped after %d attempts", notice, _RETRY.limit + 1)
         self._count("dropped")
-        self._let_go(notice)
+        self._release(notice)
 
-    def _let_go(self, notice: _Notice) -> None:
+    def _release(self, notice: _Notice) -> None:
         with self._lock:
             self._held[notice.origin] -= 1
 
-    # For whom it is
+    # Receivers
 
     def _find(self, notice: _Notice) -> PassResult:
-        """Find out to whom a notice goes, and hand it on."""
-        for where, name in self._named(notice.end):
-            self._hand_on(notice, where, name)
+        """Find the receivers of a notice, and queue a notice for each."""
+        for namespace, name in self._secrets_of(notice.end):
+            self._add_for(notice, namespace, name)
         return DONE
 
-    def _named(self, end: RunEnd) -> Sequence[tuple[str, str]]:
-        """Give namespace and name of the Secrets: the Schedule's if it says one."""
+    def _secrets_of(self, end: RunEnd) -> Sequence[tuple[str, str]]:
+        """Return namespace and name of the receivers' Secrets.
+
+        The Schedule's Secret takes precedence over those of the Blueprints.
+        """
         named = self._secret_of(SCHEDULES, end.namespace, end.schedule) if end.schedule else ""
         if named:
             return [(end.namespace, named)]
@@ -170,11 +173,12 @@ class FailureNotices:
         except TransientError:
             raise
         except KanisterError:
-            # Who is gone, or may not be seen, wants to know nothing.
+            # The Schedule or Blueprint is gone, or may not be read.
             return ""
         return str(annotations_of(obj).get(NOTIFY) or "")
 
-    def _hand_on(self, notice: _Notice, namespace: str, name: str) -> None:
+    def _add_for(self, notice: _Notice, namespace: str, name: str) -> None:
+        """Queue a notice for the receiver in a Secret."""
         try:
             try:
                 secret = self._tools.cluster.get(SECRETS, name, namespace=namespace)
@@ -184,13 +188,13 @@ class FailureNotices:
         except TransientError:
             raise
         except KanisterError as error:
-            message = f"No notice of it: Secret {namespace}/{name}: {error.message}"
+            message = f"No notice was sent: Secret {namespace}/{name}: {error.message}"
             self._tools.post_event(notice.subject, WARNING, error.reason, message)
             self._count("refused")
             return
         self._add(_Notice(notice.end, notice.subject, receiver))
 
-    # On its way
+    # Sending
 
     def _send(self, notice: _Notice) -> PassResult:
         """Deliver a notice to its receiver."""
@@ -204,8 +208,8 @@ class FailureNotices:
         if 200 <= status < 300:
             self._count("sent")
             return DONE
-        # An answer may say anything: its number is all that is reported of it.
-        message = f"The notice of it was answered with {status} by {origin_of(url)}"
+        # The response is untrusted, so only its status is reported.
+        message = f"The notice was answered with {status} by {origin_of(url)}"
         self._tools.post_event(notice.subject, WARNING, "NoticeRefused", message)
         self._count("refused")
         return DONE

@@ -10,7 +10,13 @@ from weakref import WeakValueDictionary
 from kanister_py.controller.actionsets.concurrency import Concurrency
 from kanister_py.controller.actionsets.failure_notices import FailureNotices
 from kanister_py.controller.actionsets.planner import Planner
-from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep, note_end
+from kanister_py.controller.actionsets.projection import (
+    CachedActionSet,
+    Ended,
+    Live,
+    cached_form,
+    record_end,
+)
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler
 from kanister_py.controller.actionsets.reporting import RunReporting
 from kanister_py.controller.actionsets.starting import RunStarter
@@ -62,17 +68,17 @@ class ActionSets:
         self._stores = stores
         self._workers = Workers(settings.workers)
         self._shares: WeakValueDictionary[str, Workers] = WeakValueDictionary()
-        """The share of each namespace in which something runs."""
+        """The workers of each namespace with active runs."""
         self._most_of_namespace = settings.workers_per_namespace
         if not self._most_of_namespace and len(settings.namespaces) != 1:
-            # Whatever hangs in one namespace, some are left for the others.
+            # Functions that hang in one namespace must not take the workers of the others.
             self._most_of_namespace = settings.workers * 3 // 4
         self._lock = Lock()
         self._watches = SharedWatches(cluster, clock)
         self._namespaces = WatchedNamespaces(cluster, clock)
         self._grants = ReferenceGrants(cluster, clock)
         watched = settings.namespaces or ("",)
-        self.store: WatchCache[Kept] = WatchCache(
+        self.store: WatchCache[CachedActionSet] = WatchCache(
             cluster=cluster,
             clock=clock,
             resource=ACTION_SETS,
@@ -83,7 +89,7 @@ class ActionSets:
             on_error=tools.metrics.count_api_error,
         )
         self.store.notify_by_age(
-            lambda kept: kept.created_at if isinstance(kept, Live) else kept.ended_at
+            lambda cached: cached.created_at if isinstance(cached, Live) else cached.ended_at
         )
         self._blueprints: WatchCache[Subject] = WatchCache(
             cluster=cluster,
@@ -142,18 +148,18 @@ class ActionSets:
         )
         self._show_gauges()
 
-    def _keep(self, obj: KubeObject) -> Kept | None:
-        """Keep the ActionSets of this partition."""
+    def _keep(self, obj: KubeObject) -> CachedActionSet | None:
+        """Return the cached form of an ActionSet of this partition, and report its end."""
         if partition_of(obj) != self._settings.partition:
             return None
-        kept = keep(obj, self._tools.clock)
-        if isinstance(kept, Ended):
-            had_failed = note_end(obj, kept, self._tools.metrics)
+        cached = cached_form(obj, self._tools.clock)
+        if isinstance(cached, Ended):
+            had_failed = record_end(obj, cached, self._tools.metrics)
             if self._notices is not None:
-                # While all are listed, nothing says which of them came first.
+                # The first list has no order, so a failure in it may be newer than this end.
                 has_order = self.store.has_synced
-                self._notices.on_end(obj, kept, was_failing=had_failed and has_order)
-        return kept
+                self._notices.on_end(obj, cached, was_failing=had_failed and has_order)
+        return cached
 
     def _surroundings(self, namespace: str, service_account: str) -> Surroundings:
         """Return the surroundings of a run; the account is that of its ActionSet, if it names one.
@@ -197,7 +203,7 @@ class ActionSets:
             self._effects,
             checks_access=self._settings.checks_access,
             stores=self._stores,
-            # Phases change Namespaces, and wait for changes of them: they see them as they are.
+            # The cache serves only facts of templates: phases change Namespaces and wait for them.
             facts=self._namespaces.as_cluster(),
         )
 
@@ -211,9 +217,9 @@ class ActionSets:
 
     def _oldest_run_seconds(self) -> float:
         began = [
-            kept.created_at
-            for _, kept in self.store.items()
-            if isinstance(kept, Live) and not kept.is_suspended
+            cached.created_at
+            for _, cached in self.store.items()
+            if isinstance(cached, Live) and not cached.is_suspended
         ]
         return (self._tools.clock.now() - min(began)).total_seconds() if began else 0.0
 
@@ -228,18 +234,18 @@ class ActionSets:
             self._collection.start()
 
     def collect_surplus(self) -> None:
-        """Delete what is more than the newest of each Blueprint."""
+        """Delete ended ActionSets beyond the newest ones of each Blueprint."""
         newest = self._settings.keep_newest
         if newest is None or not self.store.has_synced:
             return
         items = self.store.items()
-        kept = dict(items)
-        for key in surplus(kept, newest, parents_in_need(items)):
-            self.tidying.delete(key, kept[key].uid)
+        cached = dict(items)
+        for key in surplus(cached, newest, parents_in_need(items)):
+            self.tidying.delete(key, cached[key].uid)
 
     def _on_blueprint(self, key: ObjectKey, old: Subject | None, new: Subject | None) -> None:
         if self._settings.partition:
-            # Every partition watches all Blueprints; the one without a name reports them.
+            # Every partition watches all Blueprints. Only the unnamed partition posts events.
             return
         if old is None and new is not None and self._blueprints.has_synced:
             self._tools.post_event(new, NORMAL, "Added", f"Added blueprint {key.name}")
@@ -256,7 +262,7 @@ class ActionSets:
     @property
     def trouble(self) -> str:
         if not self.store.has_synced:
-            return self.store.trouble or "has not seen all ActionSets yet"
+            return self.store.trouble or "has not listed all ActionSets yet"
         return self.store.trouble or self._blueprints.trouble
 
     def close(self) -> None:

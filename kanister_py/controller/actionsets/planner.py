@@ -1,4 +1,4 @@
-"""Plans of ActionSets: each brought together with its Blueprints, or why that cannot be."""
+"""Planning runs from ActionSets and their Blueprints."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart
 
-_MOST_PARSED: Final = 256
+_MAX_PARSED: Final = 256
 _FRESH_SECONDS: Final = 1.0
-"""How long what was read of a Blueprint counts for others that were there before it was read."""
+"""How long a Blueprint that was read is shared with runs that were waiting before the read."""
 _PACE_SECONDS: Final = 0.05
-"""How long after one look at a Blueprint the next is taken; those that begin meanwhile share it."""
-_MOST_AWAITED: Final = 2
-"""For how many looks of others is waited: the one under way, which may be too old, and the next."""
+"""Shortest time between two reads of a Blueprint. Runs that start in between share one read."""
+_MAX_AWAITED: Final = 2
+"""Reads of other threads to wait for: the current one, which may be too old, and the next."""
 
 
 class Planned(NamedTuple):
-    """An ActionSet with all it needs to begin, or to go on where it stands.
+    """Plan and status of a run that can start or be resumed.
 
-    `blueprints` are the Blueprints of its actions, as events name them.
+    `blueprints` are the event subjects of the Blueprints of its actions.
     """
 
     course: Course
@@ -60,14 +60,14 @@ class _Parsed(NamedTuple):
     version: tuple[str, str]
     blueprint: Blueprint
     subject: Subject
-    asked_at: float
+    read_at: float
 
 
 class Planner:
-    """Planner of runs, from ActionSets and from their Blueprints as they are when a run begins.
+    """Planner of runs, with the Blueprints as they are when a run starts.
 
-    Runs that begin together share one look at it: one that was taken after each of their
-    ActionSets had been seen, so that nobody gets a Blueprint older than their wish.
+    Runs that start together share one read of a Blueprint. The read begins after their
+    ActionSets were seen, so that no run gets a Blueprint older than its ActionSet.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class Planner:
         self._impersonates = impersonates
         self._changed = Condition()
         self._parsed: OrderedDict[ObjectKey, _Parsed] = OrderedDict()
-        self._asking: dict[ObjectKey, object] = {}
+        self._reading: dict[ObjectKey, object] = {}
 
     def plan(
         self, obj: KubeObject, seen_at: float, retry_of: str = "", retry_from: str = ""
     ) -> Planned:
-        """Bring an ActionSet together with its Blueprints, or raise what is wrong with either.
+        """Return the plan of an ActionSet. Raises `KanisterError` if it or a Blueprint is invalid.
 
-        It was seen at `seen_at`; of its Blueprints nothing counts that was read before.
+        Blueprints are read after the monotonic time `seen_at`, when the ActionSet was seen.
         """
         document = Document.of(obj, f"ActionSet {key_of(obj)}")
         if not isinstance(obj.get("spec"), dict):
@@ -101,8 +101,8 @@ class Planner:
         status = read_status(obj)
         if status is not None and status.state is State.RUNNING and not _is_ours(status):
             raise UsageError(
-                "The run was under way in another controller, which is gone and has not left "
-                "behind how far it was; create the ActionSet anew",
+                "The run was started by another controller, and its status does not say how far "
+                "it came; create a new ActionSet",
                 reason="Interrupted",
             )
         actionset = parse_actionset(document)
@@ -158,56 +158,56 @@ class Planner:
         parsed = self._await_turn(key, seen_at)
         if parsed is not None:
             return parsed
-        asked_at = self._clock.monotonic()
+        read_at = self._clock.monotonic()
         try:
             return self._keep(
-                key, self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace), asked_at
+                key, self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace), read_at
             )
         except NotFound as error:
-            raise _no_blueprint(path, key.name, key.namespace, "There is none") from error
+            raise _no_blueprint(path, key.name, key.namespace, "Not found") from error
         finally:
             with self._changed:
-                self._asking.pop(key, None)
+                self._reading.pop(key, None)
                 self._changed.notify_all()
 
     def _await_turn(self, key: ObjectKey, seen_at: float) -> _Parsed | None:
-        """Give a look that was taken since; None where this one is to take the next.
+        """Return a read of a Blueprint that is new enough; None if the caller has to read.
 
-        A look that fails is of no use to others: after two of them nobody waits for one more.
+        A failed read has no result to share, so a thread waits for at most two reads of others.
         """
         came_at, awaited = self._clock.monotonic(), 0
         with self._changed:
             while True:
                 parsed = self._parsed.get(key)
-                if parsed is not None and parsed.asked_at > max(seen_at, came_at - _FRESH_SECONDS):
+                if parsed is not None and parsed.read_at > max(seen_at, came_at - _FRESH_SECONDS):
                     return parsed
                 now = self._clock.monotonic()
-                pause = parsed.asked_at + _PACE_SECONDS - now if parsed is not None else 0.0
-                under_way = self._asking.get(key)
-                if under_way is not None and awaited < _MOST_AWAITED:
-                    while self._asking.get(key) is under_way:
+                pause = parsed.read_at + _PACE_SECONDS - now if parsed is not None else 0.0
+                current = self._reading.get(key)
+                if current is not None and awaited < _MAX_AWAITED:
+                    while self._reading.get(key) is current:
                         self._clock.wait(self._changed)
                     awaited += 1
-                elif under_way is None and pause > 0:
+                elif current is None and pause > 0:
                     self._clock.wait(self._changed, pause)
                 else:
-                    self._asking[key] = object()
+                    self._reading[key] = object()
                     return None
 
-    def _keep(self, key: ObjectKey, obj: KubeObject, asked_at: float) -> _Parsed:
+    def _keep(self, key: ObjectKey, obj: KubeObject, read_at: float) -> _Parsed:
         metadata = obj["metadata"]
         version = (metadata["uid"], metadata["resourceVersion"])
         before = self._parsed.get(key)
         if before is not None and before.version == version:
-            parsed = before._replace(asked_at=asked_at)
+            parsed = before._replace(read_at=read_at)
         else:
             document = Document.of(obj, f"Blueprint {key}")
             blueprint = parse_blueprint(LocatedObject(document, (), "Blueprint", obj)).blueprint
-            parsed = _Parsed(version, blueprint, subject_of(obj), asked_at)
+            parsed = _Parsed(version, blueprint, subject_of(obj), read_at)
         with self._changed:
             self._parsed[key] = parsed
             self._parsed.move_to_end(key)
-            if len(self._parsed) > _MOST_PARSED:
+            if len(self._parsed) > _MAX_PARSED:
                 self._parsed.popitem(last=False)
         return parsed
 
@@ -217,7 +217,7 @@ class Planner:
         if old is None:
             raise nothing_to_retry(name, from_phase, "it has not begun")
         if not _have_same_phases(old.actions, fresh.actions):
-            why = "its phases are not those of its Blueprints any more"
+            why = "its Blueprints have other phases now"
             raise nothing_to_retry(name, from_phase, why)
         began = status_for_retry(course.rules, old, fresh, from_phase)
         if began is None:
@@ -225,7 +225,7 @@ class Planner:
         return began
 
     def leaves_traces(self, course: Course, begun: Begun) -> bool:
-        """Say whether something is to be cleaned up should it be deleted in mid-run."""
+        """Return whether an ActionSet that is deleted during its run needs cleanup."""
         for action, versions in zip(course.actions, begun.versions, strict=True):
             if action.action.defer_phase is not None:
                 return True
@@ -234,7 +234,7 @@ class Planner:
                     choice = self._functions.choose_again(phase.func, version)
                     code = self._functions.load(choice.chosen)
                 except KanisterError:
-                    # What cannot be loaded is refused by the run itself, with its place.
+                    # The run itself reports a function that cannot be loaded, with its phase.
                     continue
                 if code.on_restart is OnRestart.ADOPT:
                     return True
@@ -242,14 +242,14 @@ class Planner:
 
 
 def _is_ours(status: Status) -> bool:
-    """Say whether a run that is under way left behind how far it is."""
+    """Return whether the status of a running ActionSet has the fields that this project writes."""
     if not status.actions:
         return False
     for action in status.actions:
         for phase in action.every_phase():
             if phase.state is State.RUNNING and not phase.attempt:
                 return False
-    # One that was suspended before it could be launched has its versions, and nothing else.
+    # A run that was suspended before its first action started has only the versions.
     return any(
         action.start_time is not None or any(phase.func_version for phase in action.every_phase())
         for action in status.actions
@@ -257,7 +257,7 @@ def _is_ours(status: Status) -> bool:
 
 
 def _refuse_if_changed(course: Course, status: Status) -> None:
-    """Refuse to go on with a Blueprint that is not the one a run began with."""
+    """Raise `UsageError` if the Blueprint has other phases than when the run started."""
     if len(status.actions) != len(course.actions):
         raise _blueprint_changed("(all)", "(several)")
     for action, recorded in zip(course.actions, status.actions, strict=True):
@@ -271,8 +271,7 @@ def _refuse_if_changed(course: Course, status: Status) -> None:
 
 def _blueprint_changed(action: str, blueprint: str) -> UsageError:
     return UsageError(
-        f"Action {action} was under way, and Blueprint {blueprint} has other phases now: "
-        "it cannot be taken up",
+        f"Action {action} cannot be resumed: Blueprint {blueprint} has other phases now",
         reason="BlueprintChanged",
     )
 

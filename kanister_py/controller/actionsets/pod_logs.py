@@ -1,4 +1,4 @@
-"""Log lines of an ActionSet's phases, out of the logs of the controller's pods."""
+"""Log lines of an ActionSet's phases, read from the logs of the controller's pods."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ POD_SELECTOR: Final = "app.kubernetes.io/name=kanister-py,app.kubernetes.io/comp
 _UNAVAILABLE: Final = "PhaseLinesUnavailable"
 
 
-class LinesOfPods:
-    """Log lines out of the logs of every replica: another one may have led before."""
+class PodLogLines:
+    """Reader of log lines from the logs of all replicas, which may have led in turn."""
 
     def __init__(self, cluster: Cluster, namespace: str = "") -> None:
         self._cluster = cluster
@@ -37,16 +37,16 @@ class LinesOfPods:
             if has_former:
                 lines += self._lines_of(pod, actionset, previous=True)
             lines += self._lines_of(pod, actionset, previous=False)
-        # Replicas lead one after the other: their times tell the order.
+        # Replicas lead one after the other, so the times give the order.
         yield from sorted(lines, key=lambda line: sort_key_of_time(line.time))
 
     def _pods(self, partition: str) -> list[KubeObject]:
-        where = self._namespace or self._home(partition)
-        pods = self._cluster.list(PODS, namespace=where, label_selector=POD_SELECTOR).items
+        namespace = self._namespace or self._home(partition)
+        pods = self._cluster.list(PODS, namespace=namespace, label_selector=POD_SELECTOR).items
         if not pods:
             raise UsageError(
-                f"No pods of a controller are in namespace {where}; "
-                "give --server with the address where it publishes functions",
+                f"Namespace {namespace} has no pods of a controller; "
+                "use --server with the address of the controller's endpoint",
                 reason=_UNAVAILABLE,
             )
         return pods
@@ -57,13 +57,13 @@ class LinesOfPods:
             leases = self._cluster.list(LEASES, field_selector=f"metadata.name={name}").items
         except Forbidden as error:
             raise UsageError(
-                f"You may not look for the controller ({error.message}); "
-                "give --controller-namespace or --server",
+                f"You may not search for the controller ({error.message}); "
+                "use --controller-namespace or --server",
                 reason=_UNAVAILABLE,
             ) from error
         if not leases:
             raise UsageError(
-                "No controller has ever led on this cluster; start one, or give --server",
+                "No controller has ever run on this cluster; start one, or use --server",
                 reason=_UNAVAILABLE,
             )
         newest = max(leases, key=lambda lease: sort_key_of_time(lease["spec"].get("renewTime")))
@@ -85,12 +85,12 @@ class LinesOfPods:
         except ApiError as error:
             if isinstance(error, Forbidden):
                 raise
-            # It has not started, or is gone: it has nothing to tell.
+            # The pod has not started, or is gone.
             return
         own = [
             line
-            for each in text.splitlines()
-            if (line := _line_of(each, metadata["namespace"], metadata["name"])) is not None
+            for row in text.splitlines()
+            if (line := _line_of(row, metadata["namespace"], metadata["name"])) is not None
         ]
         already_read = self._read.get((name, previous), 0)
         self._read[name, previous] = len(own)
@@ -98,7 +98,7 @@ class LinesOfPods:
 
 
 def _line_of(text: str, namespace: str, name: str) -> PrintedLine | None:
-    """Read a line of a log in JSON, if a phase of this ActionSet printed it."""
+    """Parse a JSON line of a log; None unless a phase of this ActionSet printed it."""
     if not text.startswith("{"):
         return None
     try:

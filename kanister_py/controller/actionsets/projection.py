@@ -1,7 +1,7 @@
-"""ActionSets in memory: all of one that lives, next to nothing of one that ended.
+"""ActionSets in the cache: active ones completely, ended ones reduced to a few fields.
 
-What a blueprint's users leave in their clusters are thousands of ActionSets that ended
-long ago. Of those only what decides on their deletion is kept.
+Clusters contain thousands of ActionSets that ended long ago. The cache keeps only the fields
+of these that their deletion depends on.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ENDS: Final = ("complete", "failed")
 
 
 class ScheduledTime(NamedTuple):
-    """A time of a schedule of the same namespace."""
+    """A due time of a schedule of the same namespace."""
 
     schedule: str
     time: datetime
 
 
 class Ended(NamedTuple):
-    """An ActionSet that came to its end, as far as it is still needed."""
+    """An ActionSet that has ended, reduced to the needed fields."""
 
     uid: str
     is_complete: bool
@@ -46,13 +46,13 @@ class Ended(NamedTuple):
     has_finalizer: bool = False
     is_deleted: bool = False
     is_record: bool = False
-    """Whether it is the record that leads to what a backup of a schedule has left."""
+    """Whether it is the record of a schedule's backup whose artifacts still exist."""
     made_for: ScheduledTime | None = None
-    """Of which schedule it is, and the time that it was made for."""
+    """The schedule that created it, and the due time."""
 
 
 class Live(NamedTuple):
-    """An ActionSet that has not come to its end: the whole of it."""
+    """An ActionSet that has not ended, with the complete object."""
 
     uid: str
     obj: KubeObject
@@ -62,18 +62,18 @@ class Live(NamedTuple):
     is_suspended: bool = False
     parents: tuple[str, ...] = ()
     seen_at: float = float("-inf")
-    """When it was seen as it is, on the clock that only goes forward."""
+    """Monotonic time at which this version was read."""
 
     @property
     def is_deleted(self) -> bool:
         return bool(self.obj["metadata"].get("deletionTimestamp"))
 
 
-Kept: TypeAlias = Live | Ended
+CachedActionSet: TypeAlias = Live | Ended
 
 
-def keep(obj: KubeObject, clock: Clock | None = None) -> Kept:
-    """Keep of an ActionSet what is needed of it, seen at this moment if there is a clock."""
+def cached_form(obj: KubeObject, clock: Clock | None = None) -> CachedActionSet:
+    """Return the cached form of an ActionSet, read at this moment if there is a clock."""
     status = obj.get("status")
     state = status.get("state") if isinstance(status, dict) else None
     if state in _ENDS:
@@ -95,14 +95,14 @@ def keep(obj: KubeObject, clock: Clock | None = None) -> Kept:
 
 
 def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
-    """Give of each of its actions the Blueprint's namespace and name, and its own name."""
+    """Yield the Blueprint's namespace, its name, and the name of each action."""
     for act in acts_of(live.obj):
-        where, _, name = act.blueprint.rpartition("/")
-        yield where or act.namespace, name, act.action
+        namespace, _, name = act.blueprint.rpartition("/")
+        yield namespace or act.namespace, name, act.action
 
 
 def acts_of(obj: KubeObject) -> tuple[Act, ...]:
-    """Give of each action what numbers tell it apart by."""
+    """Return the labels of metrics for each action."""
     spec, namespace = obj.get("spec"), namespace_of(obj)
     labels = labels_of(obj)
     schedule = str(labels.get(SCHEDULE_LABEL) or labels.get(RETENTION_LABEL) or "")
@@ -124,23 +124,23 @@ def _name_of(reference: Any) -> str:
 
 
 def reason_of_end(obj: KubeObject) -> tuple[str, str]:
-    """Say why an ActionSet failed, and in which phase, as far as its status tells."""
+    """Return the reason of an ActionSet's failure and the failed phase; empty if unknown."""
     error = (read_status_data(obj) or {}).get("error")
     failure = error if isinstance(error, dict) else {}
     return str(failure.get("reason") or ""), str(failure.get("phase") or "")
 
 
-def note_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> bool:
-    """Tell the metrics when the actions of an ActionSet ended, of one that was there before too.
+def record_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> bool:
+    """Record the end of an ActionSet's actions in the metrics.
 
-    Says whether this is the first that is heard of it, and one of them had failed last.
+    Returns whether this end is new and the run of an action before it had failed.
     """
     outcome = COMPLETE
     if not ended.is_complete:
         outcome = CANCELLED_OUTCOME if reason_of_end(obj)[0] == CANCELLED else FAILED
     had_failed = False
     for act in acts_of(obj):
-        had_failed = metrics.note_end(act, outcome, ended.ended_at) or had_failed
+        had_failed = metrics.record_end(act, outcome, ended.ended_at) or had_failed
     return had_failed
 
 
@@ -159,7 +159,7 @@ def _ended(obj: KubeObject, is_complete: bool) -> Ended:
         is_complete=is_complete,
         ended_at=ended_at(read_status_data(obj) or {}) or _created_at(metadata),
         blueprints=tuple(dict.fromkeys(blueprints)),
-        # As long as its artifacts exist it is all that leads to them.
+        # While its artifacts exist, the ActionSet is the only reference to them.
         ttl_seconds=None if holds else _ttl_of(spec, is_complete),
         parents=_parents_in(_notes_in(metadata)),
         has_finalizer=FINALIZER in (metadata.get("finalizers") or ()),
@@ -176,7 +176,7 @@ def _made_for(obj: KubeObject) -> ScheduledTime | None:
 
 
 def _ttl_of(spec: Mapping[str, Any], is_complete: bool) -> int | None:
-    """Say how long it is kept after its end: failures may have a time of their own."""
+    """Return for how long an ended ActionSet is kept; failures may have a separate time."""
     seconds = spec.get("ttlSecondsAfterFinished")
     if not is_complete and spec.get("ttlSecondsAfterFailure") is not None:
         seconds = spec["ttlSecondsAfterFailure"]
@@ -189,7 +189,7 @@ def _created_at(metadata: Mapping[str, Any]) -> datetime:
 
 
 def _notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the notes on an object: its annotations, and its labels where those say nothing."""
+    """Return the annotations of an object, and its labels for keys without an annotation."""
     annotations, labels = metadata.get("annotations"), metadata.get("labels")
     if not annotations or not labels:
         return annotations or labels or {}

@@ -1,14 +1,15 @@
-"""Reconciling an ActionSet: one look at it, and one step.
+"""Reconciling an ActionSet.
 
-A pass keeps nothing that the next one needs: what a process holds of a run that is under
-way can be found again from the object's status. Users steer a run by its object:
+A run can be resumed from the object's status, so a pass needs nothing from the one before.
+Besides its spec, these keys of an ActionSet control a run:
 
-    kanister-py.io/concurrency-key   (annotation or label) one at a time, in order
-    kanister-py.io/from              (annotation) the ActionSet whose artifacts these are;
-                                     it is not collected while this one lives
-    kanister-py.io/retry-of          (annotation) repeat that ActionSet of this namespace:
-                                     what it completed is taken over with its outputs,
-                                     from `kanister-py.io/retry-from` on everything runs
+    kanister-py.io/concurrency-key   (annotation or label) runs with the same key run one at a
+                                     time, in order
+    kanister-py.io/from              (annotation) the ActionSet that created the artifacts; it
+                                     is not deleted before this one has ended
+    kanister-py.io/retry-of          (annotation) repeats that ActionSet of the same namespace.
+                                     Completed phases are skipped and keep their outputs, up to
+                                     the phase in `kanister-py.io/retry-from`
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from kanister_py.controller.actionsets.active_run import ActiveRun
 from kanister_py.controller.actionsets.concurrency import Concurrency
 from kanister_py.controller.actionsets.planner import Planned
 from kanister_py.controller.actionsets.projection import (
+    CachedActionSet,
     Ended,
-    Kept,
     Live,
     acts_of,
-    keep,
+    cached_form,
 )
 from kanister_py.controller.actionsets.reporting import RunReporting
 from kanister_py.controller.actionsets.starting import WAITING, RunStarter, without_condition
@@ -58,17 +59,17 @@ from kanister_py.ports.cluster import KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)
 
-_LOOK_AGAIN_SECONDS: Final = 1.0
-_PATIENCE_SECONDS: Final = 0.2
+_RETRY_SECONDS: Final = 1.0
+_LOCK_TIMEOUT_SECONDS: Final = 0.2
 
 
 class ActionSetReconciler:
-    """Reconciler of ActionSets: a look after every change, until each has come to its end."""
+    """Reconciler that starts the runs of ActionSets and applies changes of their specs."""
 
     def __init__(
         self,
         tools: PartTools,
-        store: WatchCache[Kept],
+        store: WatchCache[CachedActionSet],
         queue: WorkQueue[ObjectKey],
         tidying: Tidying,
         concurrency: Concurrency,
@@ -90,19 +91,21 @@ class ActionSetReconciler:
         self._ended: dict[ObjectKey, str] = {}
         self._is_draining = False
 
-    # What the watch tells
+    # Changes that the watch reports
 
-    def on_change(self, key: ObjectKey, old: Kept | None, new: Kept | None) -> None:
-        """Hear that an ActionSet is another than before. Decides only who has to look."""
+    def on_change(
+        self, key: ObjectKey, old: CachedActionSet | None, new: CachedActionSet | None
+    ) -> None:
+        """Queue an ActionSet that has changed, and those that may start because of the change."""
         concurrency = self._concurrency
         if isinstance(new, Live):
             queues = concurrency.queues_for(key, new)
             if queues and not (new.is_pending and new.is_suspended):
-                concurrency.stand(key, queues, new.created_at, is_waiting=new.is_pending)
+                concurrency.enter(key, queues, new.created_at, is_waiting=new.is_pending)
             with self._lock:
                 active = self._active.get(key)
-            # Most of what is seen of a run it has done itself.
-            if active is None or active.has_news(new):
+            # Most changes of an ActionSet are writes of its own run.
+            if active is None or active.needs_update(new):
                 self._queue.add(key)
             return
         with self._lock:
@@ -110,7 +113,7 @@ class ActionSetReconciler:
             active = self._active.get(key)
         for follower in concurrency.leave(key):
             self._queue.add(follower)
-        if active is not None and active.has_news(new):
+        if active is not None and active.needs_update(new):
             self._queue.add(key)
         if isinstance(new, Ended):
             if new.ttl_seconds is not None or new.has_finalizer:
@@ -124,19 +127,19 @@ class ActionSetReconciler:
     # A pass
 
     def reconcile(self, key: ObjectKey) -> None:
-        """Look at an ActionSet, and do what is to be done about it now."""
-        kept = self._store.get(key)
+        """Start, update or finish the run of an ActionSet."""
+        cached = self._store.get(key)
         with self._lock:
             active = self._active.get(key)
         if active is not None:
-            self._attend(key, active, kept)
-        elif isinstance(kept, Live) and not self._is_draining:
+            self._attend(key, active, cached)
+        elif isinstance(cached, Live) and not self._is_draining:
             with self._lock:
-                has_ended = self._ended.get(key) == kept.uid
+                has_ended = self._ended.get(key) == cached.uid
             if not has_ended:
-                self._begin(key, kept)
+                self._begin(key, cached)
 
-    # Runs that are under way
+    # Active runs
 
     def is_active(self, key: ObjectKey) -> bool:
         with self._lock:
@@ -147,25 +150,25 @@ class ActionSetReconciler:
         with self._lock:
             return len(self._active)
 
-    def _attend(self, key: ObjectKey, active: ActiveRun, kept: Kept | None) -> None:
+    def _attend(self, key: ObjectKey, active: ActiveRun, cached: CachedActionSet | None) -> None:
         run = active.run
         is_done = run.is_done
-        if not is_done and active.has_news(kept):
-            with run.locked(_PATIENCE_SECONDS) as is_ours:
+        if not is_done and active.needs_update(cached):
+            with run.locked(_LOCK_TIMEOUT_SECONDS) as is_ours:
                 if not is_ours:
-                    # It writes, or cannot: nobody else should have to wait for that.
-                    self._queue.add_after(key, _LOOK_AGAIN_SECONDS)
+                    # The run is writing its status. Other ActionSets must not wait for that.
+                    self._queue.add_after(key, _RETRY_SECONDS)
                     return
-                active.tell(kept)
+                active.update(cached)
             is_done = run.is_done
         if is_done:
-            # Its end can be seen in the cluster before all of it has been reported here.
-            with run.locked(_PATIENCE_SECONDS) as is_ours:
+            # The final status is written before all reports of the end are made.
+            with run.locked(_LOCK_TIMEOUT_SECONDS) as is_ours:
                 pass
             if is_ours:
                 self._retire(key, active)
             else:
-                self._queue.add_after(key, _LOOK_AGAIN_SECONDS)
+                self._queue.add_after(key, _RETRY_SECONDS)
 
     def _retire(self, key: ObjectKey, active: ActiveRun) -> None:
         run = active.run
@@ -178,21 +181,21 @@ class ActionSetReconciler:
         with self._lock:
             self._ended[key] = active.uid
             self._active.pop(key, None)
-        kept = self._store.get(key)
-        if kept is None:
+        cached = self._store.get(key)
+        if cached is None:
             self._queue.drop(key)
-        if not isinstance(kept, Live) or kept.uid != active.uid:
-            # The watch has been faster than we are.
+        if not isinstance(cached, Live) or cached.uid != active.uid:
+            # The watch has reported the final status already.
             with self._lock:
                 self._ended.pop(key, None)
-            if isinstance(kept, Live):
+            if isinstance(cached, Live):
                 self._queue.add(key)
         for follower in self._concurrency.leave(key):
             self._queue.add(follower)
         self._queue.forget(key)
 
     def _leave(self, key: ObjectKey, active: ActiveRun) -> None:
-        """Let go of a run that could not go on, to take it up again from what is written."""
+        """Drop a run that could not continue, and resume it later from the written status."""
         run, queue = active.run, self._queue
         error = run.error
         if self._is_draining or not self._may_act():
@@ -200,8 +203,8 @@ class ActionSetReconciler:
                 self._active.pop(key, None)
             return
         if run.is_at_work:
-            # The same attempt must not be made twice, not even by one process.
-            queue.add_after(key, _LOOK_AGAIN_SECONDS)
+            # An attempt must not be started twice, not even by the same process.
+            queue.add_after(key, _RETRY_SECONDS)
             return
         with self._lock:
             self._active.pop(key, None)
@@ -213,7 +216,7 @@ class ActionSetReconciler:
             return
         seconds = queue.add_rate_limited(key)
         _LOG.warning(
-            "ActionSet %s cannot go on, and is looked at again in %g s: %s",
+            "ActionSet %s cannot continue, retrying in %g s: %s",
             key,
             seconds,
             error.message,
@@ -221,7 +224,7 @@ class ActionSetReconciler:
         )
 
     def _end_unwritable(self, key: ObjectKey, active: ActiveRun, error: KanisterError) -> None:
-        """End a run whose status the cluster will never take, with as much as it takes."""
+        """End a run whose status the cluster refuses, with a status that it accepts."""
         before = active.run.status
         is_too_large = isinstance(error.__cause__, RequestTooLarge)
         reason = "StatusTooLarge" if is_too_large else "StatusRefused"
@@ -233,7 +236,7 @@ class ActionSetReconciler:
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
                 active.writer.remove_finalizer()
-                self._reporting.tell_refused(active.subject, status, active.acts)
+                self._reporting.report_refused(active.subject, status, active.acts)
                 return
 
     def _may_act(self) -> bool:
@@ -243,25 +246,25 @@ class ActionSetReconciler:
             return False
         return True
 
-    # Runs that begin here
+    # Starting runs
 
-    def _begin(self, key: ObjectKey, kept: Live) -> None:
-        obj = kept.obj
-        if kept.is_pending and self._is_paused and not kept.is_deleted:
-            message = "The controller is paused: this begins when it goes on"
+    def _begin(self, key: ObjectKey, cached: Live) -> None:
+        obj = cached.obj
+        if cached.is_pending and self._is_paused and not cached.is_deleted:
+            message = "The controller is paused: the ActionSet starts when it is resumed"
             self._reporting.post_event(subject_of(obj), NORMAL, "Paused", message)
             return
-        if not kept.is_pending:
-            # Others may have brought it further than our copy says.
+        if not cached.is_pending:
+            # Another controller may have written a newer status than the cached one.
             current = find(self._tools.cluster, ACTION_SETS, key.name, key.namespace)
-            if current is None or current["metadata"]["uid"] != kept.uid:
+            if current is None or current["metadata"]["uid"] != cached.uid:
                 return
-            if isinstance(keep(current), Ended):
+            if isinstance(cached_form(current), Ended):
                 return
             obj = current
         writer = self._starter.writer_of(key, obj)
         try:
-            planned = self._starter.plan(obj, kept.seen_at)
+            planned = self._starter.plan(obj, cached.seen_at)
         except TransientError:
             raise
         except KanisterError as error:
@@ -270,7 +273,7 @@ class ActionSetReconciler:
             else:
                 self._refuse(key, obj, writer, error)
             return
-        if not planned.is_resumed and self._waits(key, kept, writer, planned):
+        if not planned.is_resumed and self._waits(key, cached, writer, planned):
             return
         active = self._starter.make_run(key, obj, writer, planned)
         with self._lock:
@@ -291,7 +294,7 @@ class ActionSetReconciler:
             self._tidying.sweep(key, obj["metadata"]["uid"], before)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
-            self._reporting.tell_refused(subject_of(obj), refused, acts_of(obj))
+            self._reporting.report_refused(subject_of(obj), refused, acts_of(obj))
 
     def _write_end(self, key: ObjectKey, writer: StatusWriter, status: Status) -> bool:
         try:
@@ -299,58 +302,53 @@ class ActionSetReconciler:
         except KanisterError as error:
             seconds = self._queue.add_rate_limited(key)
             _LOG.warning(
-                "The end of ActionSet %s cannot be written, next try in %g s: %s",
+                "Cannot write the final status of ActionSet %s, retrying in %g s: %s",
                 key,
                 seconds,
                 error.message,
             )
             return False
-        uid = self._store.get(key)
+        cached = self._store.get(key)
         with self._lock:
-            if isinstance(uid, Live):
-                self._ended[key] = uid.uid
+            if isinstance(cached, Live):
+                self._ended[key] = cached.uid
         for follower in self._concurrency.leave(key):
             self._queue.add(follower)
         return True
 
-    # Waiting for others
+    # Waiting for other ActionSets and for permissions
 
-    def _waits(self, key: ObjectKey, kept: Live, writer: StatusWriter, planned: Planned) -> bool:
-        """Say whether an ActionSet has to wait for others, and tell for which."""
-        if kept.is_deleted or kept.is_suspended:
-            # It holds nobody up, and is put into its queues when it goes on.
+    def _waits(self, key: ObjectKey, cached: Live, writer: StatusWriter, planned: Planned) -> bool:
+        """Return whether an ActionSet has to wait for others, and write that into its status."""
+        if cached.is_deleted or cached.is_suspended:
+            # It must not block others. It enters its queues when it is resumed.
             return False
-        queues = self._concurrency.queues_for(key, kept)
+        queues = self._concurrency.queues_for(key, cached)
         if not queues:
             return False
         if not self._store.has_synced:
-            self._queue.add_after(key, _LOOK_AGAIN_SECONDS / 4)
+            self._queue.add_after(key, _RETRY_SECONDS / 4)
             return True
         waits = self._concurrency.waits_in(key)
         if waits is None:
-            self._concurrency.stand(key, queues, kept.created_at, is_waiting=False)
-            return self._has_gone(key, kept)
+            self._concurrency.enter(key, queues, cached.created_at, is_waiting=False)
+            return self._is_gone(key, cached)
         queue, before = waits
         reason = "ConcurrencyKey" if queue.namespace else "Limit"
-        self._tell_waiting(writer, planned, reason, queue.why_waiting(before))
+        self._write_waiting(writer, planned.status, reason, queue.why_waiting(before))
         return True
 
-    def _has_gone(self, key: ObjectKey, kept: Live) -> bool:
-        """Return whether an ActionSet went while it was looked at; its followers go on then.
+    def _is_gone(self, key: ObjectKey, cached: Live) -> bool:
+        """Return whether an ActionSet was deleted or has ended during this pass.
 
-        Asked once it stands in its queues: what goes later leaves them by itself.
+        It leaves its queues then. A later deletion is handled by `on_change`.
         """
         now = self._store.get(key)
         if isinstance(now, Live):
-            return now.uid != kept.uid
+            return now.uid != cached.uid
         for follower in self._concurrency.leave(key):
             self._queue.add(follower)
         return True
-
-    def _tell_waiting(
-        self, writer: StatusWriter, planned: Planned, reason: str, message: str
-    ) -> None:
-        self._write_waiting(writer, planned.status, reason, message)
 
     def _wait_for_access(
         self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, error: Forbidden
@@ -380,32 +378,32 @@ class ActionSetReconciler:
     # The end of the process
 
     def drain(self) -> bool:
-        """Begin nothing new, and leave what can be taken up by another controller.
+        """Start nothing new, and stop the runs that another controller can resume.
 
-        Says whether all runs know: one that writes at this moment may be starting a phase.
+        Returns False if a run was writing at this moment, so that it may still start a phase.
         """
         self._is_draining = True
-        return self._have_all(ActionSetRun.drain)
+        return self._for_all_runs(ActionSetRun.drain)
 
     def abort(self) -> None:
-        """Leave everything as it is."""
+        """Stop all runs, and leave everything as it is."""
         self._is_draining = True
-        self._have_all(ActionSetRun.abort)
+        self._for_all_runs(ActionSetRun.abort)
 
-    def _have_all(self, act: Callable[[ActionSetRun], None]) -> bool:
+    def _for_all_runs(self, act: Callable[[ActionSetRun], None]) -> bool:
         with self._lock:
             runs = [active.run for active in self._active.values()]
-        have_acted = True
+        is_complete = True
         for run in runs:
-            with run.locked(_PATIENCE_SECONDS) as is_ours:
+            with run.locked(_LOCK_TIMEOUT_SECONDS) as is_ours:
                 if is_ours:
                     act(run)
-                have_acted = have_acted and is_ours
-        return have_acted
+                is_complete = is_complete and is_ours
+        return is_complete
 
     @property
     def at_work(self) -> AtWork:
-        """Say how much is at work at this moment, over all runs."""
+        """The number of phases that are running at this moment, over all runs."""
         with self._lock:
             runs = [active.run for active in self._active.values()]
         counts = [run.at_work for run in runs]
@@ -415,7 +413,7 @@ class ActionSetReconciler:
 
     @property
     def has_unreported_ends(self) -> bool:
-        """Whether runs have come to an end that is still being reported."""
+        """Whether the end of a run is still being reported."""
         with self._lock:
             return any(active.run.status.is_final for active in self._active.values())
 
@@ -424,7 +422,7 @@ class ActionSetReconciler:
 
 
 def _interrupted(status: Status, message: str, error: KanisterError, now: datetime) -> Status:
-    """Say how the phases stand of a run that nobody can go on with."""
+    """Return the status of a run that cannot be resumed: its running phases have failed."""
     for place in status.totals.running:
         failed = status.phase_at(place)._replace(
             state=State.FAILED, error=PhaseError(message, error.reason), completion_time=now

@@ -57,15 +57,15 @@ _LOG: Final = logging.getLogger("kanister_py.controller")
 
 
 class RunReporting(NamedTuple):
-    """All that hear of runs, together."""
+    """Destinations of reports about runs."""
 
     post_event: PostEvent
     metrics: ControllerMetrics
     lines: PhaseLines
     registry: Registry[FunctionEntry]
 
-    def tell_refused(self, subject: Subject, status: Status, acts: Iterable[Act]) -> None:
-        """Tell of an ActionSet that could not even begin."""
+    def report_refused(self, subject: Subject, status: Status, acts: Iterable[Act]) -> None:
+        """Report an ActionSet that could not start."""
         error = status.error
         assert error is not None
         _LOG.warning(
@@ -88,7 +88,7 @@ class RunReporting(NamedTuple):
             self.metrics.end_run(act, FAILED, None, "")
 
     def removal_of(self, warned: Warned) -> str:
-        """Say in which release a version that was warned of is removed; empty if nobody knows."""
+        """Return the release that removes a deprecated version; empty if it is unknown."""
         if not warned.version or warned.function not in self.registry:
             return ""
         version = parse_version(warned.version)
@@ -100,10 +100,10 @@ class RunReporting(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class RunReporter:
-    """Reporter of one run. It is called in order, and must not hold the run up.
+    """Reporter of one run. It is called in order, and must not delay the run.
 
-    What happens at one moment is one event: the start of an action and of its first phase,
-    the end of the last phase and of the ActionSet.
+    The start of an action and of its first phase are one event, as are the end of the last
+    phase and of the ActionSet.
     """
 
     _reporting: RunReporting
@@ -116,7 +116,7 @@ class RunReporter:
     _run: Callable[[], ActionSetRun]
     _trace: str | None = None
     _places: dict[tuple[str, str], PhasePlace] = field(default_factory=dict)
-    """Where the lines of phases belong, by the names of the action and the phase."""
+    """Sources of log lines, by the names of the action and the phase."""
     _resolved: set[int] = field(default_factory=set)
     _launched: set[int] = field(default_factory=set)
     """Actions whose start is reported with that of their first phase."""
@@ -128,17 +128,17 @@ class RunReporter:
     def on_log(self, action: str, phase: str, line: str) -> None:
         place = self._places.get((action, phase))
         if place is None:
-            # It was begun by another process.
+            # Another process started the phase.
             status = self._run().status
-            for each in status.totals.running:
-                self._note_place(each, self._course.phase(each), status.phase_at(each))
+            for running in status.totals.running:
+                self._add_place(running, self._course.phase(running), status.phase_at(running))
             place = self._places.setdefault((action, phase), PhasePlace(action, phase))
         self._reporting.lines.write(self._key, self._subject.uid, place, line)
 
-    def _note_place(self, place: Place, phase: Phase, known: PhaseStatus) -> None:
+    def _add_place(self, place: Place, phase: Phase, status: PhaseStatus) -> None:
         action = self._course.actions[place.action].spec.name
         self._places[action, phase.name] = PhasePlace(
-            action, phase.name, phase.func, known.func_version, known.attempt
+            action, phase.name, phase.func, status.func_version, status.attempt
         )
 
     # Outcomes
@@ -158,13 +158,13 @@ class RunReporter:
             case ArtifactsFailed(_, index, error):
                 self._fail(index, f"Failed to render output artifacts: {error.message}")
             case CancelAsked(_, reason, message):
-                self._post(NORMAL, "Cancelling", message or "Phases at work are told to stop")
-                self._log(f"is to be cancelled ({reason})", status)
+                self._post(NORMAL, "Cancelling", message or "Stopping the running phases")
+                self._log(f"is being cancelled ({reason})", status)
             case PhaseStarted():
-                self._tell_phase(outcome, status)
+                self._report_phase(outcome, status)
             case PhaseCompleted() | PhaseSkipped() | PhaseFailed():
                 index = outcome.place.action
-                self._tell_phase(outcome, status)
+                self._report_phase(outcome, status)
             case _:
                 pass
         if index is not None and (
@@ -181,7 +181,7 @@ class RunReporter:
         for warned in warnings:
             self._warn(warned)
 
-    def _tell_phase(
+    def _report_phase(
         self, outcome: PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed, status: Status
     ) -> None:
         place = outcome.place
@@ -193,10 +193,10 @@ class RunReporter:
         )
         if isinstance(outcome, PhaseStarted):
             self._reporting.metrics.begin_phase(numbers)
-            self._note_place(place, phase, phase_status)
+            self._add_place(place, phase, phase_status)
         match outcome:
             case PhaseStarted() if place.action in self._launched:
-                self._tell_launch(place.action, f": {what} {name}")
+                self._report_launch(place.action, f": {what} {name}")
                 self._log(f"starts {what} {name}", status, place)
                 return
             case PhaseStarted():
@@ -209,28 +209,28 @@ class RunReporter:
                     return
                 self._ended = (f"Ended {title}", f"{what} {name}")
                 if not _is_last(status):
-                    self._tell_ended()
+                    self._report_ended()
                 self._log(f"completed {what} {name}", status, place)
                 self._count(numbers, COMPLETE, phase_status, outcome.time)
             case PhaseSkipped():
-                self._post(NORMAL, f"Skipped {title}", f"The condition of {what} {name} says no")
+                self._post(NORMAL, f"Skipped {title}", f"The condition of {what} {name} is false")
                 self._log(f"skipped {what} {name}", status, place)
                 self._count(numbers, SKIPPED, phase_status, outcome.time)
             case PhaseFailed(_, _, error):
                 if phase_status.state is State.PENDING:
                     message = f"Attempt at {what} {name} failed: {error.message}"
                     self._post(WARNING, f"Retrying {title}", message)
-                    self._log(f"will try {what} {name} again", status, place, logging.WARNING)
+                    self._log(f"will retry {what} {name}", status, place, logging.WARNING)
                 else:
                     self._fail_phase(place, status)
                 self._count(numbers, FAILED, phase_status, outcome.time, error.reason)
 
-    def _tell_launch(self, action: int, first_phase: str = "") -> None:
+    def _report_launch(self, action: int, first_phase: str = "") -> None:
         self._launched.discard(action)
         name = self._course.actions[action].spec.name
         self._post(NORMAL, "Started Action", f"Executing action {name}{first_phase}")
 
-    def _tell_ended(self) -> None:
+    def _report_ended(self) -> None:
         (reason, phase), self._ended = self._ended, ("", "")
         if phase:
             self._post(NORMAL, reason, f"Completed {phase}")
@@ -248,8 +248,8 @@ class RunReporter:
 
     def _fail(self, action: int, message: str) -> None:
         if action in self._launched:
-            self._tell_launch(action)
-        self._tell_ended()
+            self._report_launch(action)
+        self._report_ended()
         reason = f"ActionSetFailed Action: {self._course.actions[action].spec.name}"
         self._post(WARNING, reason, message)
         self._reporting.post_event(self._blueprints[action], WARNING, reason, message)
@@ -273,17 +273,17 @@ class RunReporter:
             removed_in = self._reporting.removal_of(warned)
             self._reporting.metrics.count_deprecated(warned.function, warned.version, removed_in)
 
-    # Numbers
+    # Metrics
 
     def _count(
-        self, phase: ActPhase, how: str, known: PhaseStatus, end: datetime, reason: str = ""
+        self, phase: ActPhase, outcome: str, status: PhaseStatus, end: datetime, reason: str = ""
     ) -> None:
-        seconds = _seconds(known.start_time, end)
-        self._reporting.metrics.end_phase(phase, how, reason, seconds, self._trace_id)
+        seconds = _seconds(status.start_time, end)
+        self._reporting.metrics.end_phase(phase, outcome, reason, seconds, self._trace_id)
 
     @property
     def _trace_id(self) -> str:
-        """The trace of the run, which is there before anything is reported of it."""
+        """The ID of the run's trace, which begins before the first report."""
         if self._trace is None:
             self._trace = self._run().trace_id
         return self._trace
@@ -312,7 +312,7 @@ class RunReporter:
 
     def _end(self, status: Status) -> None:
         for action in sorted(self._launched):
-            self._tell_launch(action)
+            self._report_launch(action)
         reason = status.error.reason if status.error is not None else ""
         self._reporting.metrics.action_sets.labels(str(status.state), reason).inc()
         for index in set(range(len(self._acts))) - self._resolved:
@@ -325,13 +325,13 @@ class RunReporter:
             message = f"Updated ActionSet '{self._key.name}' Status->complete{with_phase}"
             self._post(NORMAL, "Update Complete", message)
         else:
-            self._tell_ended()
+            self._report_ended()
         if status.error is None:
             self._log(f"is {status.state}", status)
         elif reason == CANCELLED_REASON:
             self._log(f"was cancelled: {status.error.message}", status, reason=reason)
         else:
-            # Not every failure has been logged before: an action that cannot start has no phase.
+            # The failure of an action that could not start was not logged with a phase.
             self._log(
                 f"is {status.state}: {status.error.message}",
                 status,
@@ -339,7 +339,7 @@ class RunReporter:
                 reason=reason,
             )
 
-    # Saying it
+    # Events and log lines
 
     def _post(self, kind: str, reason: str, message: str) -> None:
         self._reporting.post_event(self._subject, kind, reason, message)
@@ -383,7 +383,7 @@ def _seconds(start: datetime | None, end: datetime) -> float | None:
 
 
 def _is_last(status: Status) -> bool:
-    """Say whether no phase is left that would tell of itself before the end."""
+    """Return whether no phase is left that is reported before the end of the ActionSet."""
     return status.totals.open_actions == 0 or all(
         action.completion_time is not None
         or (

@@ -1,13 +1,13 @@
-"""Status of ActionSets in the cluster: how it is stored, and its only writer.
+"""Status of ActionSets in the cluster, and its only writer.
 
-On definitions with a status subresource it goes there. On those that know none, as
-Kanister installed them, it is a part of the object like any other, and fields that
-only we write would be pruned: they go into the annotation `kanister-py.io/status`.
+With a status subresource, the status is written there. Kanister's own definitions have none:
+the status is then written with the object, and fields that Kanister lacks would be pruned.
+They go into the annotation `kanister-py.io/status`.
 
-A run writes when something begins or ends; what is known before the first phase is
-written with its start, and the end of one phase with the start of the next, unless there
-is something to clean up in between. So an ActionSet of one phase takes two writes and each
-further phase one or two more, and the finalizer two where one is needed.
+A run writes when a phase starts or ends. The choice of versions is written with the start of
+the first phase, and the end of a phase with the start of the next, unless there is cleanup in
+between. An ActionSet of one phase takes two writes, each further phase one or two more, and a
+finalizer two if one is needed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 FINALIZER: Final = "kanister-py.io/cleanup"
 PROGRESS_SECONDS: Final = 5.0
-"""How often at most a phase's progress alone is worth a write."""
+"""Shortest interval of writes that contain only the progress of a phase."""
 
 _RETRY: Final = RetryRule(NO_LIMIT, 0.1, 2.0, 10.0)
 
@@ -54,11 +54,11 @@ _RETRY: Final = RetryRule(NO_LIMIT, 0.1, 2.0, 10.0)
 class StatusWriter:
     """Writer of the status of one ActionSet, in order, as the journal of its run.
 
-    Every write is made over exactly the version that the last one gave. Where
-    another client has changed something else meanwhile, it is made over that; where
-    one has changed the status, two are at work, and this one stops. An object
-    that is gone is not brought back: then there is nobody left to tell. Every status but
-    a pending one records the partition, which makes the first write of a run the claim to it.
+    Every write replaces the version that the last write returned. If another client has changed
+    other fields in between, the write is repeated on the new version. If it has changed the
+    status, another controller is active, and this writer stops. Writes to a deleted object are
+    ignored. Every status except a pending one records the partition, so that the first write of
+    a run claims it.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class StatusWriter:
 
     @property
     def is_late(self) -> bool:
-        """Whether there is something that has not been written yet, and whose time has come."""
+        """Whether a status waits to be written, and enough time has passed since the last write."""
         is_due = self._clock.monotonic() - self._wrote_at >= PROGRESS_SECONDS
         return self._late is not None and self._has_written and is_due
 
@@ -109,10 +109,10 @@ class StatusWriter:
         outcome: Outcome,
         status: Status,
         *,
-        must_last: bool,  # noqa: ARG002 - all that is written lasts
+        must_last: bool,  # noqa: ARG002 - the API server persists every write
         is_followed: bool = False,
     ) -> None:
-        """Write how things stand after an outcome, or keep that for the next write."""
+        """Write the status after an outcome, or defer it to the next write."""
         with self._lock:
             if isinstance(outcome, Begun):
                 self._wants_finalizer = self.needs_finalizer(outcome)
@@ -121,7 +121,7 @@ class StatusWriter:
                 return
             if status.state not in FINAL:
                 if isinstance(outcome, Begun | Launched):
-                    # Nothing has acted yet: the controller that comes after us begins likewise.
+                    # No phase has started, so another controller can start from the beginning.
                     return
                 if isinstance(outcome, PhaseProgressed):
                     left = self._wrote_at + PROGRESS_SECONDS - self._clock.monotonic()
@@ -131,49 +131,49 @@ class StatusWriter:
             self._put_late()
 
     def catch_up(self) -> None:
-        """Write what was kept for a write that does not come."""
+        """Write a deferred status, because no further write follows."""
         with self._lock:
             if self._late is not None and self._has_written:
                 self._put_late()
 
     def put(self, status: Status) -> None:
-        """Write a status that no run led to."""
+        """Write a status that is not the result of a run's outcome."""
         with self._lock:
             self._late = status
             self._put_late()
 
     def flush(self) -> None:
-        """Write what was kept for later, if its time has come."""
+        """Write a deferred status if enough time has passed since the last write."""
         with self._lock:
             if self.is_late:
                 self._put_late()
 
     def remove_finalizer(self) -> None:
-        """Let the object go, should it be deleted."""
+        """Remove our finalizer, so that the object can be deleted."""
         with self._lock:
             self._wants_finalizer = False
             if self.has_finalizer:
-                self._insist(partial(self._write_finalizers, has_ours=False), None)
+                self._write_with_retries(partial(self._write_finalizers, has_ours=False), None)
 
     def _put_late(self) -> None:
         status = self._late
         if status is None or self.is_gone:
             return
-        # Without a subresource every write of ours is a generation of its own.
+        # Without a subresource each write of the status increases the generation.
         generation = self._metadata.get("generation") if self._has_subresource else 0
         if status.state is not State.PENDING:
             status = status._replace(partition=self._partition)
         data = status_as_dict(status, int(generation or 0))
         if self._wants_finalizer and not status.is_final and self._has_subresource:
-            self._insist(partial(self._write_finalizers, has_ours=True), None)
-        self._insist(partial(self._write_status, data, status), data)
+            self._write_with_retries(partial(self._write_finalizers, has_ours=True), None)
+        self._write_with_retries(partial(self._write_status, data, status), data)
         self._late = None
         self._wrote_at = self._clock.monotonic()
         self._has_written = True
 
-    # One write, until it is done or cannot be
+    # One write with its retries
 
-    def _insist(
+    def _write_with_retries(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
     ) -> None:
         call_with_retries(partial(self._write_once, attempt, data), _RETRY, self._rest)
@@ -181,7 +181,10 @@ class StatusWriter:
     def _write_once(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
     ) -> None:
-        """Write over whatever stands there; only what may pass by itself is raised as it is."""
+        """Write once, and after a conflict on the current version.
+
+        Raises transient errors as they are, and other errors as `JournalUnwritable`.
+        """
         while not self.is_gone:
             try:
                 self._check()
@@ -224,7 +227,10 @@ class StatusWriter:
             self._left = left
 
     def _reread(self, data: dict[str, Any] | None, error: KanisterError) -> bool:
-        """Look what is there instead, and say whether it is what was to be written."""
+        """Read the current object after a conflict; return whether nothing is left to write.
+
+        Raises `JournalUnwritable` if another client has changed the status.
+        """
         try:
             current = find(
                 self._cluster, ACTION_SETS, self._metadata["name"], self._metadata["namespace"]
@@ -235,9 +241,9 @@ class StatusWriter:
         if current is None or current["metadata"]["uid"] != self._metadata["uid"]:
             self.is_gone = True
             return True
-        stands = read_valid_status(current)
-        if data is not None and stands == parse_status(data):
-            # It had been taken, only the answer was lost.
+        current_status = read_valid_status(current)
+        if data is not None and current_status == parse_status(data):
+            # The write had succeeded, and only its response was lost.
             self._keep(current, data)
             return True
         if partition_of(current) != self._partition:
@@ -245,11 +251,11 @@ class StatusWriter:
                 f"the status of {self.name}",
                 f"ActionSet {self.name} belongs to another partition now",
             ) from error
-        if stands != read_valid_status(self._left):
+        if current_status != read_valid_status(self._left):
             raise JournalUnwritable(
                 f"the status of {self.name}",
-                f"Somebody else has written the status of ActionSet {self.name}; "
-                "it goes on from what stands there now",
+                f"Another client has written the status of ActionSet {self.name}; "
+                "the run continues from the new status",
             ) from error
         self._metadata, _ = _slim(current)
         return False
@@ -288,7 +294,7 @@ class StatusWriter:
         if self.has_finalizer is has_ours:
             return None
         if has_ours and self._metadata.get("deletionTimestamp"):
-            # Nothing may be added to what is on its way out.
+            # The API server refuses new finalizers on an object that is being deleted.
             self._wants_finalizer = False
             return None
         return self._patch([*self._over_this_version(), self._finalizers(has_ours=has_ours)])
@@ -320,7 +326,7 @@ class StatusWriter:
 
 
 class StatusWriters:
-    """Maker of status writers for the ActionSets of one controller."""
+    """Factory of status writers for the ActionSets of one controller."""
 
     def __init__(
         self,
@@ -357,10 +363,10 @@ _SLIM: Final = frozenset({*_IDENTITY, "generation", "finalizers", "deletionTimes
 
 
 def _slim(obj: KubeObject) -> tuple[dict[str, Any], KubeObject]:
-    """Keep of an object what later writes need, and how its status was left, as it lies there.
+    """Return the metadata that later writes need, and the object reduced to its status.
 
-    Of annotations the first has only that there are some. The second is read only if
-    another write gets in between.
+    The metadata only shows whether there are annotations. The status is only compared after a
+    conflict.
     """
     metadata = obj["metadata"]
     slim = {key: metadata[key] for key in metadata if key in _SLIM}

@@ -1,7 +1,7 @@
-"""Tidying up after ActionSets: pods that runs left, finalizers, and those whose time is over.
+"""Cleanup after ended ActionSets: remaining pods, finalizers, and deletion when they expire.
 
-The oldest of too many go, too. One that a living ActionSet was made from stays until that
-one has ended.
+The oldest ActionSets beyond a limit are deleted as well. The parent of an active ActionSet is
+kept until that one has ended.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from kanister_py.controller.actionsets.projection import Ended, Kept, Live
+from kanister_py.controller.actionsets.projection import CachedActionSet, Ended, Live
 from kanister_py.controller.actionsets.status import FINALIZER, StatusWriters
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.work_loop import WorkQueue
@@ -25,17 +25,17 @@ from kanister_py.executor.run.orphaned_pods import delete_pods_of_attempts, run_
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import find
 
-_LOOK_AGAIN_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 
 
 class Tidying:
-    """Cleaning up after runs, and the deletion of ActionSets that are needed no longer."""
+    """Cleanup after runs, and deletion of ActionSets that are no longer needed."""
 
     def __init__(
         self,
         tools: PartTools,
         writers: StatusWriters,
-        store: WatchCache[Kept],
+        store: WatchCache[CachedActionSet],
         chores: WorkQueue[ObjectKey],
         refused: RefusedReads,
     ) -> None:
@@ -45,76 +45,76 @@ class Tidying:
         self._chores = chores
         self._refused = refused
         self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
-        """Whether a run of an ActionSet is under way in this process."""
+        """Returns whether this process carries out a run of an ActionSet."""
 
     def add(self, key: ObjectKey) -> None:
-        """Have an ActionSet looked at that ended."""
+        """Queue an ActionSet that has ended."""
         self._chores.add(key)
 
     def drop(self, key: ObjectKey) -> None:
-        """Look no more at an ActionSet that is gone."""
+        """Cancel the delayed work for an ActionSet that is gone."""
         self._chores.drop(key)
 
     def sweep(self, key: ObjectKey, uid: str, status: Status) -> None:
-        """Delete the pods that attempts of a run have left, wherever they are."""
+        """Delete the remaining pods of a run's attempts, in all namespaces of its objects."""
         keys = sorted(run_keys(uid, status))
         namespaces = {key.namespace}
         for action in status.actions:
             namespaces.add(str(action.object.get("namespace") or key.namespace))
         delete_pods_of_attempts(self._cluster, keys, sorted(namespaces), str(key), self._refused)
 
-    # Those that ended
+    # ActionSets that have ended
 
     def tidy(self, key: ObjectKey) -> None:
-        """Look at an ActionSet that ended: finish its cleaning up, and delete it in time."""
-        kept = self._store.get(key)
-        if not isinstance(kept, Ended):
+        """Finish the cleanup of an ended ActionSet, and delete it when its time is over."""
+        cached = self._store.get(key)
+        if not isinstance(cached, Ended):
             return
         if self.is_active(key):
-            self._chores.add_after(key, _LOOK_AGAIN_SECONDS)
+            self._chores.add_after(key, _RETRY_SECONDS)
             return
-        if kept.has_finalizer:
-            self._finish_cleanup(key, kept)
-        if not kept.is_deleted:
-            self._collect(key, kept)
+        if cached.has_finalizer:
+            self._finish_cleanup(key, cached)
+        if not cached.is_deleted:
+            self._collect(key, cached)
 
-    def _finish_cleanup(self, key: ObjectKey, kept: Ended) -> None:
-        """Do what a process left undone that died after it had written how a run ended."""
+    def _finish_cleanup(self, key: ObjectKey, cached: Ended) -> None:
+        """Finish the cleanup of a run whose process died after writing the final status."""
         obj = find(self._cluster, ACTION_SETS, key.name, key.namespace)
-        if obj is None or obj["metadata"]["uid"] != kept.uid:
+        if obj is None or obj["metadata"]["uid"] != cached.uid:
             return
         if FINALIZER not in (obj["metadata"].get("finalizers") or ()):
             return
         status = read_valid_status(obj)
         if status is not None:
-            self.sweep(key, kept.uid, status)
+            self.sweep(key, cached.uid, status)
         writer = self._writers.of(obj)
         writer.remove_finalizer()
 
-    def _collect(self, key: ObjectKey, kept: Ended) -> None:
-        expiry = expiry_of(kept)
+    def _collect(self, key: ObjectKey, cached: Ended) -> None:
+        expiry = expiry_of(cached)
         if expiry is None:
             return
         left = (expiry - self._clock.now()).total_seconds()
         if left > 0:
             self._chores.add_after(key, left)
-        elif key in parents_in_need(self._store.items()) or not self._is_noted(key, kept):
+        elif key in parents_in_need(self._store.items()) or not self._is_noted(key, cached):
             self._chores.add_after(key, 30.0)
         else:
-            self.delete(key, kept.uid)
+            self.delete(key, cached.uid)
 
-    def _is_noted(self, key: ObjectKey, kept: Ended) -> bool:
-        """Say whether the schedule of an ActionSet knows that it was made.
+    def _is_noted(self, key: ObjectKey, cached: Ended) -> bool:
+        """Return whether the status of its schedule records that an ActionSet was created.
 
-        Until then it is the lock on its time: without it the time would run once more.
+        Until then the ActionSet must exist, or the schedule would run a second time for its time.
         """
-        if kept.made_for is None:
+        if cached.made_for is None:
             return True
-        schedule = find(self._cluster, SCHEDULES, kept.made_for.schedule, key.namespace)
-        return schedule is None or has_handled(schedule, kept.made_for.time)
+        schedule = find(self._cluster, SCHEDULES, cached.made_for.schedule, key.namespace)
+        return schedule is None or has_handled(schedule, cached.made_for.time)
 
     def delete(self, key: ObjectKey, uid: str) -> None:
-        """Delete an ActionSet that nobody needs any more."""
+        """Delete an ActionSet, unless it is gone or was replaced."""
         try:
             self._cluster.delete(ACTION_SETS, key.name, namespace=key.namespace, uid=uid)
         except (NotFound, Conflict):
@@ -122,29 +122,29 @@ class Tidying:
 
 
 def expiry_of(ended: Ended) -> datetime | None:
-    """Say when an ActionSet's time is over; None for never."""
+    """Return when an ActionSet is to be deleted; None for never."""
     if ended.ttl_seconds is None:
         return None
     return ended.ended_at + timedelta(seconds=ended.ttl_seconds)
 
 
-def parents_in_need(sets: Iterable[tuple[ObjectKey, Kept]]) -> frozenset[ObjectKey]:
-    """Say which ActionSets those that live were made from."""
+def parents_in_need(sets: Iterable[tuple[ObjectKey, CachedActionSet]]) -> frozenset[ObjectKey]:
+    """Return the parents of all ActionSets that have not ended."""
     return frozenset(
         ObjectKey(key.namespace, parent)
-        for key, kept in sets
-        if isinstance(kept, Live)
-        for parent in kept.parents
+        for key, cached in sets
+        if isinstance(cached, Live)
+        for parent in cached.parents
     )
 
 
 def surplus(
-    sets: Mapping[ObjectKey, Kept], newest: int, needed: frozenset[ObjectKey]
+    sets: Mapping[ObjectKey, CachedActionSet], newest: int, needed: frozenset[ObjectKey]
 ) -> list[ObjectKey]:
-    """Say which ActionSets of a blueprint are more than its newest, the oldest first.
+    """Return the ended ActionSets beyond the newest ones of each blueprint, the oldest first.
 
-    One that runs several blueprints counts for each, and goes only when it is too many
-    for all of them. Records of a schedule's backups are left to that schedule.
+    An ActionSet of several blueprints counts for each of them, and is returned only if it is
+    beyond the newest of all. Records of a schedule's backups are left to that schedule.
     """
     by_blueprint: dict[tuple[str, str], list[tuple[datetime, ObjectKey]]] = {}
     for key, ended in sets.items():
@@ -152,14 +152,14 @@ def surplus(
             for blueprint in ended.blueprints or ("",):
                 dated = by_blueprint.setdefault((key.namespace, blueprint), [])
                 dated.append((ended.ended_at, key))
-    kept: set[ObjectKey] = set()
+    retained: set[ObjectKey] = set()
     old: list[tuple[datetime, ObjectKey]] = []
     for dated in by_blueprint.values():
         dated.sort(reverse=True)
-        kept.update(key for _, key in dated[:newest])
+        retained.update(key for _, key in dated[:newest])
         old += dated[newest:]
     return [
         key
         for key in dict.fromkeys(key for _, key in sorted(old))
-        if key not in kept and key not in needed
+        if key not in retained and key not in needed
     ]

@@ -1,4 +1,4 @@
-"""Namespaces from a watch: most ActionSets act on one, and none has to ask for it."""
+"""Namespaces from a watch cache, because most ActionSets act on a Namespace."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 
 
 class WatchedNamespaces:
-    """A cluster that answers for Namespaces out of a watch, begun when the first is asked for.
+    """Cluster that reads Namespaces from a watch cache, which the first read starts.
 
-    One that was not seen, and all of them where they may not be watched, are asked for as
-    ever. A Namespace is no Blueprint: nothing that decides on a run is changed in it right
-    before the run, so that a watch which lags a moment does no harm. A Namespace that it
-    gives is everybody's, and only to be read.
+    Namespaces that are not in the cache are read from the API server, as are all of them if
+    they may not be watched. The cache may be slightly outdated, which is harmless: unlike
+    Blueprints, Namespaces are not edited right before a run. Returned objects are shared and
+    must not be changed.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -29,7 +29,7 @@ class WatchedNamespaces:
         self._may_watch = True
 
     def as_cluster(self) -> Cluster:
-        """Give it as what it stands for."""
+        """Return this object typed as a cluster: all other calls are forwarded."""
         return cast("Cluster", self)
 
     def __getattr__(self, name: str) -> Any:

@@ -139,7 +139,7 @@ class ControllerMetrics:
         if seconds is not None:
             self._run_seconds.of(act[:-1]).observe(seconds, exemplar)
 
-    def note_end(self, act: Act, outcome: str, time: datetime) -> bool:
+    def record_end(self, act: Act, outcome: str, time: datetime) -> bool:
         """Record the end of an action; return whether its run before that had failed.
 
         The same end again, or an older one, changes nothing and returns False.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
+from kanister_py.controller.actionsets.projection import CachedActionSet, Ended, Live, cached_form
 from kanister_py.controller.actionsets.tidying import parents_in_need, surplus
 from kanister_py.executor.watch_cache import ObjectKey
 from tests.controller.conftest import actionset
@@ -21,20 +21,24 @@ def ended(minute: int, *blueprints: str) -> Ended:
 
 
 def test_the_newest_of_each_blueprint_stay_and_the_oldest_go_first() -> None:
-    sets: dict[ObjectKey, Kept] = {key(str(at)): ended(at) for at in range(5)}
+    sets: dict[ObjectKey, CachedActionSet] = {key(str(at)): ended(at) for at in range(5)}
     sets[key("other")] = ended(0, "c")
     assert surplus(sets, 2, frozenset()) == [key("0"), key("1"), key("2")]
 
 
 def test_what_lives_is_never_too_many_and_its_parent_stays() -> None:
     child = Live("uid", {"metadata": {}}, parents=("0",))
-    sets: dict[ObjectKey, Kept] = {key("0"): ended(0), key("1"): ended(1), key("child"): child}
+    sets: dict[ObjectKey, CachedActionSet] = {
+        key("0"): ended(0),
+        key("1"): ended(1),
+        key("child"): child,
+    }
     needed = parents_in_need(sets.items())
     assert surplus(sets, 0, needed) == [key("1")]
 
 
 def test_one_of_several_blueprints_goes_when_it_is_too_many_for_all() -> None:
-    sets: dict[ObjectKey, Kept] = {
+    sets: dict[ObjectKey, CachedActionSet] = {
         key("both"): ended(0, "a", "b"),
         key("a"): ended(1, "a"),
     }
@@ -46,11 +50,11 @@ def test_one_of_several_blueprints_goes_when_it_is_too_many_for_all() -> None:
 def test_of_what_ended_little_is_kept_and_of_what_lives_everything() -> None:
     made = actionset(ttlSecondsAfterFinished=60, ttlSecondsAfterFailure=0)
     made["metadata"] |= {"uid": "u", "creationTimestamp": "2026-01-01T10:00:00Z"}
-    lives = keep({**made, "metadata": {**made["metadata"]}})
+    lives = cached_form({**made, "metadata": {**made["metadata"]}})
     assert isinstance(lives, Live)
     assert lives.obj["spec"] == made["spec"]
     condition = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-01-01T12:00:00Z"}
-    over = keep({**made, "status": {"state": "failed", "conditions": [condition]}})
+    over = cached_form({**made, "status": {"state": "failed", "conditions": [condition]}})
     assert over == Ended("u", False, NOON, ("made-up",), ttl_seconds=0)
 
 
@@ -63,7 +67,7 @@ def test_one_whose_artifacts_exist_is_kept_unless_that_is_said() -> None:
     def kept(note: str = "", **labels: str) -> Ended:
         notes = {"kanister-py.io/artifacts": note} if note else {}
         metadata = {**made["metadata"], "annotations": notes, "labels": labels}
-        found = keep({**made, "metadata": metadata})
+        found = cached_form({**made, "metadata": metadata})
         assert isinstance(found, Ended)
         return found
 

@@ -299,7 +299,7 @@ def test_a_receiver_that_stays_away_is_given_up_after_half_an_hour(
     while not tools.metrics.registry.get_sample_value(*dropped) and time.monotonic() < until:
         Event().wait(0.005)
     assert tools.metrics.registry.get_sample_value(*dropped) == 1
-    assert "notice of ActionSet default/bad was given up after 9 attempts" in caplog.text
+    assert "notice of ActionSet default/bad was dropped after 9 attempts" in caplog.text
     notices.close()
     tools.timers.close()
 

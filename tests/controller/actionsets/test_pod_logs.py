@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from kanister_py.controller.actionsets.pod_logs import LinesOfPods
+from kanister_py.controller.actionsets.pod_logs import PodLogLines
 from kanister_py.ports.cluster import Cluster
 
 ACTIONSET = {"metadata": {"name": "one", "namespace": "shop"}}
@@ -40,5 +40,5 @@ def test_lines_of_all_replicas_are_in_the_order_of_their_times() -> None:
             "first": [("2026-01-01T00:00:00.9Z", "first"), ("2026-01-01T00:00:01Z", "second")],
         }
     )
-    lines = LinesOfPods(cast("Cluster", replicas), "home").new_lines(ACTIONSET)
+    lines = PodLogLines(cast("Cluster", replicas), "home").new_lines(ACTIONSET)
     assert [line.text for line in lines] == ["first", "second", "third", "fourth"]

@@ -129,7 +129,7 @@ def test_a_status_that_somebody_else_writes_stops_us(cluster: MemoryCluster) -> 
     cluster.create(actionset())
     ours, theirs = writer_of(cluster), writer_of(cluster)
     theirs.put(RUNNING._replace(percent=50))
-    with pytest.raises(JournalUnwritable, match="Somebody else"):
+    with pytest.raises(JournalUnwritable, match="Another client"):
         ours.put(RUNNING)
     assert read_status(cluster.get(ACTION_SETS, "one", namespace="default")) is not None
 
