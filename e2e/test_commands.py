@@ -214,7 +214,7 @@ def test_right_known_only_at_run_time_is_not_reported_as_missing(
     where = ["--kubeconfig", str(kubeconfig), "-n", "default"]
     done = kanister("rbac", str(tmp_path / "any.yaml"), "--check", *where)
     assert done.code == 0, done.err
-    assert "KubeOps does not say what it does to a cluster" in done.err
+    assert "KubeOps does not declare its accesses" in done.err
     assert "Nothing is missing in namespace default, as far as it is known" in done.err
 
 

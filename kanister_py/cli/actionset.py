@@ -51,6 +51,7 @@ from kanister_py.controller.actionsets.pod_logs import PodLogLines
 from kanister_py.core.actionsets.creation import new_actionset
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
+from kanister_py.wiring import lines_of_controller, system_clock
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
@@ -129,8 +130,6 @@ def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.wiring import system_clock
-
     actionset = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
     now = system_clock().now()
     data = cleaned_actionset(actionset)
@@ -180,15 +179,12 @@ def _add_logs_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _logs(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.wiring import system_clock
-
     return print_lines(args, cluster, _log_source(args, cluster), system_clock())
 
 
 def _log_source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
     if not args.server:
         return PodLogLines(cluster, args.controller_namespace)
-    from kanister_py.wiring import lines_of_controller
 
     token = Path(args.token_file).read_text(encoding="utf-8") if args.token_file else ""
     return lines_of_controller(args.server, token.strip(), args.server_ca)

@@ -1,14 +1,14 @@
-"""Print, install or upgrade the definitions of the resources that we work on.
+"""Print, install or upgrade the CustomResourceDefinitions of kanister-py.
 
 kanister-py crds print --only blueprints
 kanister-py crds install --context staging
 kanister-py crds upgrade --dry-run
 
-`blueprints` are those of Blueprints, ActionSets, Profiles and Schedules, `compositions`
-those of compositions and their functions. `install` makes what is missing and leaves what is there;
-`upgrade` puts ours in place of older ones, and of those that Kanister or Crossplane has
-installed: existing objects stay. Both are safe to repeat. Nothing is replaced while
-Kanister's operator or Crossplane still runs: it would put its own back.
+`--only blueprints` are the definitions of Blueprints, ActionSets, Profiles and Schedules,
+`--only compositions` those of compositions and functions. `install` creates missing definitions
+and does not change existing ones. `upgrade` also replaces older definitions, and those of
+Kanister and Crossplane; objects are kept. Both are safe to repeat. No definition is replaced
+while Kanister's operator or Crossplane runs, because it would restore its own definition.
 """
 
 from __future__ import annotations
@@ -19,48 +19,61 @@ from typing import TYPE_CHECKING, Final
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import Tint, put, say, write_list
 from kanister_py.cli.parser import add_verbs, switch
+from kanister_py.controller.machine.neighbours import (
+    CROSSPLANE,
+    KANISTER,
+    another_controller,
+    find_neighbour,
+)
+from kanister_py.executor.install_definitions import (
+    Change,
+    Guard,
+    Step,
+    install_definitions,
+    read_definitions,
+)
+from kanister_py.wiring import system_clock
 
 if TYPE_CHECKING:
-    from kanister_py.executor.install_definitions import Change, Guard
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 _ONLY: Final = ("blueprints", "compositions")
-_MOST_DIFFERENCES: Final = 40
+_MAX_DIFFERENCES: Final = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
-    print_ = verbs.add_parser("print", help="print them", description="Print the definitions.")
+    print_ = verbs.add_parser(
+        "print",
+        help="print the definitions",
+        description="Print the definitions as manifests."
+        "\n\nkanister-py crds print | kubectl apply --server-side -f -\n",
+    )
     print_.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
     install = verbs.add_parser(
         "install",
-        help="make those that are missing",
-        description="Make the definitions that a cluster lacks, and wait until they are served.",
+        help="create missing definitions",
+        description="Create missing definitions on a cluster, and wait until they are established.",
     )
     upgrade = verbs.add_parser(
         "upgrade",
-        help="put ours in place of others",
-        description="Make the definitions that a cluster lacks, and put ours in place of others.",
+        help="create missing definitions and replace others",
+        description="Create missing definitions, and replace older or foreign ones.",
     )
     for verb_parser in (print_, install, upgrade):
-        verb_parser.add_argument("--only", choices=_ONLY, help="default: all of them")
+        verb_parser.add_argument("--only", choices=_ONLY, help="default: all definitions")
     for verb_parser in (install, upgrade):
         add_connection(verb_parser)
         verb_parser.set_defaults(namespace="")
-        switch(verb_parser, "--dry-run", help="say what would change, and change nothing")
+        switch(verb_parser, "--dry-run", help="print the changes, and change nothing")
 
 
 def run(args: argparse.Namespace) -> int:
-    from kanister_py.executor.install_definitions import read_definitions
-    from kanister_py.wiring import system_clock
-
     manifests = read_definitions(args.only or "")
     if args.verb == "print":
         write_list(manifests, args.output)
         return 0
-    from kanister_py.executor.install_definitions import Step, install_definitions
-
-    left = []
+    differing = []
     with open_connection(args) as cluster:
         for change in install_definitions(
             cluster,
@@ -70,53 +83,44 @@ def run(args: argparse.Namespace) -> int:
             replaces=args.verb == "upgrade",
             dry_run=args.dry_run,
         ):
-            _tell(change, is_to_come=args.dry_run)
+            _print_change(change, is_planned=args.dry_run)
             if change.step is Step.LEFT:
-                left.append(change.name)
-    if left:
-        say("note: What is there differs from ours; kanister-py crds upgrade replaces it")
+                differing.append(change.name)
+    if differing:
+        say("note: Existing definitions differ; kanister-py crds upgrade replaces them")
     return 0
 
 
 def guard_on(cluster: Cluster) -> Guard:
-    """Make the check that refuses what a controller that still runs would put back."""
-    from kanister_py.controller.machine.neighbours import (
-        CROSSPLANE,
-        KANISTER,
-        another_controller,
-        find_neighbour,
-    )
-
-    outcomes: dict[str, str] = {}
+    """Return a check that refuses definitions which a running controller would restore."""
+    running: dict[str, str] = {}
 
     def guard(definition: KubeObject) -> None:
         group = definition["spec"]["group"]
         if group == "kanister-py.io":
             return
         neighbour = KANISTER if group == "cr.kanister.io" else CROSSPLANE
-        if neighbour.name not in outcomes:
-            outcomes[neighbour.name] = find_neighbour(cluster, neighbour)
-        if outcomes[neighbour.name]:
+        if neighbour.name not in running:
+            running[neighbour.name] = find_neighbour(cluster, neighbour)
+        if running[neighbour.name]:
             raise another_controller(
-                outcomes[neighbour.name],
-                "scale it to 0 or uninstall it first, it would put its own "
-                f"{definition['metadata']['name']} back",
+                running[neighbour.name],
+                "scale it to 0 or uninstall it first, because it would restore its own "
+                f"{definition['metadata']['name']}",
             )
 
     return guard
 
 
-def _tell(change: Change, *, is_to_come: bool) -> None:
-    from kanister_py.executor.install_definitions import Step
-
-    acts = change.step in (Step.CREATED, Step.UPGRADED)
-    would = "would be " if is_to_come and acts else ""
+def _print_change(change: Change, *, is_planned: bool) -> None:
+    is_change = change.step in (Step.CREATED, Step.UPGRADED)
+    would = "would be " if is_planned and is_change else ""
     put(f"{change.name} {would}{change.step}")
-    if change.step is Step.UNCHANGED or not (is_to_come or change.step is Step.LEFT):
+    if change.step is Step.UNCHANGED or not (is_planned or change.step is Step.LEFT):
         return
     colours = {"+": "green", "-": "red", "~": "yellow"}
-    for difference in change.differences[:_MOST_DIFFERENCES]:
+    for difference in change.differences[:_MAX_DIFFERENCES]:
         text = str(difference)
         put(["  ", Tint(text, colours[text[0]])])
-    if len(change.differences) > _MOST_DIFFERENCES:
-        put(f"  … {len(change.differences) - _MOST_DIFFERENCES} more")
+    if len(change.differences) > _MAX_DIFFERENCES:
+        put(f"  … {len(change.differences) - _MAX_DIFFERENCES} more")

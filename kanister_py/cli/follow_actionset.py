@@ -16,6 +16,7 @@ from kanister_py.core.actionsets.stored_status import read_status, read_status_d
 from kanister_py.core.errors import NotFound, TransientError, UsageError
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
+from kanister_py.wiring import system_clock
 
 _POLL_SECONDS: Final = 0.25
 _PAUSE_SECONDS: Final = 1.0
@@ -26,8 +27,6 @@ def follow(
     cluster: Cluster, namespace: str, name: str, timeout: float | None = None, form: str = ""
 ) -> int:
     """Show the progress of an ActionSet until it has ended, and return the exit code."""
-    from kanister_py.wiring import system_clock
-
     clock = system_clock()
     view = view_on(sys.stderr, clock)
     until = None if timeout is None else clock.monotonic() + timeout

@@ -3,8 +3,8 @@
 kanister-py function init function-bucket
 kanister-py function init function-bucket --directory work/bucket
 
-Writes a Python package, its tests, a folder of cases, a README, a Dockerfile, the description
-of the Crossplane package, and a GitHub workflow that builds and pushes it with docker and
+Writes a Python package, tests, a folder of test cases, a README, a Dockerfile, the metadata of
+the Crossplane package, and a GitHub workflow that builds and pushes the package with docker and
 Crossplane's CLI. Existing files are never overwritten.
 """
 
@@ -26,19 +26,19 @@ _NAME = re.compile(r"function-[a-z0-9]+(-[a-z0-9]+)*\Z")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="such as function-bucket")
     parser.add_argument(
-        "--directory", type=Path, metavar="DIR", help="where to; default: a folder named NAME"
+        "--directory", type=Path, metavar="DIR", help="folder to write to; default: NAME"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     if not _NAME.match(args.name) or len(args.name) > 63:
         raise invalid_target(
-            args.name, "a name is function- and small letters, digits and dashes, 63 in all"
+            args.name, "a name is function- with at most 54 lower case letters, digits and dashes"
         )
     folder: Path = args.directory or Path(args.name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
-            f"{folder} is there already, and not empty; choose another --directory",
+            f"{folder} is not empty; choose another --directory",
             reason="FolderNotEmpty",
         )
     for path, text in project(args.name).items():
@@ -50,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-# In the environment that has kanister-py: a new one would have to find it somewhere first.
+# In the environment of kanister-py, so that pip need not find kanister-py elsewhere.
 _NEXT = "pip install -e '.[dev]' && pytest"
 
 
 def project(name: str) -> dict[str, str]:
-    """Say which files a new project has, and what is in them."""
+    """Return the files of a new project by path."""
     short = name.removeprefix("function-")
     class_name = "".join(part.capitalize() for part in short.split("-"))
     if class_name[0].isdigit():

@@ -1,4 +1,4 @@
-"""Targets: the composition function that a command line means."""
+"""Composition functions that a command line names: built-in, as a class, program or address."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from kanister_py.core.compositions.endpoints import (
     exec_endpoint,
     python_endpoint,
 )
-from kanister_py.core.errors import UsageError
-from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.errors import FunctionNotRegistered, UsageError
+from kanister_py.core.registry.choose import choose_version
+from kanister_py.core.registry.entries import FunctionKind, FunctionRevision
+from kanister_py.wiring import read_functions
 
 
-def invalid_target(target: str, why: str) -> UsageError:
-    """Say that a text names no composition function, and what would."""
+def invalid_target(target: str, problem: str) -> UsageError:
+    """Return the error for a text that does not name a composition function."""
     return UsageError(
-        f"{target!r} is no composition function: {why}; name one of the registry "
+        f"{target!r} is not a composition function: {problem}; name an installed function "
         "(function-auto-ready), a class (module:Class), or a program (-- COMMAND)",
         reason="InvalidTarget",
     )
 
 
 class DashParser(Parser):
-    """Parser of command lines with `--`: a program behind it in `command`, the rest in `before`."""
+    """Parser that stores the words after `--` in `command`, and those before it in `before`."""
 
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -38,14 +40,14 @@ class DashParser(Parser):
             at = words.index("--")
             words, command = words[:at], words[at + 1 :]
             if not command:
-                self.error("-- must be followed by a program and its words")
-        found, unknown_words = super().parse_known_args(words, namespace)
-        found.command, found.before = command, words
-        return found, unknown_words
+                self.error("-- must be followed by a program and its arguments")
+        parsed, unknown_words = super().parse_known_args(words, namespace)
+        parsed.command, parsed.before = command, words
+        return parsed, unknown_words
 
 
 class Target(NamedTuple):
-    """A function somewhere, as a revision that a runner can call."""
+    """A composition function, as a revision that a runner can call."""
 
     title: str
     revision: FunctionRevision
@@ -53,31 +55,26 @@ class Target(NamedTuple):
 
 
 def target_of(name: str, command: Sequence[str]) -> Target:
-    """Find what a name or a program stands for: it need not run yet, but must be there."""
+    """Return the function of a name or a program. It must exist, but need not be running."""
     if command:
         if name:
             raise CommandLineError(
-                f"Name one function: {name!r}, or the program after --, but not both"
+                f"Name either the function {name!r} or a program after --, not both"
             )
         if shutil.which(command[0]) is None:
-            raise invalid_target(command[0], "there is no such program")
+            raise invalid_target(command[0], "the program does not exist")
         return Target(command[0], _revision(command[0].rpartition("/")[2], exec_endpoint(command)))
     head, colon, tail = name.partition(":")
     if "//" in name or (colon and name.rpartition(":")[2].isdigit()):
         return Target(name, _revision(name, name), is_remote=True)
     if colon:
         if not all(part.isidentifier() for part in [*head.split("."), *tail.split(".")]):
-            raise invalid_target(name, "it is no module:Class")
+            raise invalid_target(name, "it is not of the form module:Class")
         return Target(name, _revision(name, python_endpoint(name)))
     return _registered(name)
 
 
 def _registered(name: str) -> Target:
-    from kanister_py.core.errors import FunctionNotRegistered
-    from kanister_py.core.registry.choose import choose_version
-    from kanister_py.core.registry.entries import FunctionKind
-    from kanister_py.wiring import read_functions
-
     function, _, version = name.partition("@")
     try:
         entry = choose_version(
@@ -89,7 +86,7 @@ def _registered(name: str) -> Target:
         ).chosen
     except FunctionNotRegistered as error:
         near = f", only {' and '.join(error.near)}" if error.near else ""
-        raise invalid_target(name, f"the registry has no such function{near}") from None
+        raise invalid_target(name, f"no such function is installed{near}") from None
     title = f"{entry.function} {entry.version}"
     endpoint = builtin_endpoint(entry.function, str(entry.version))
     return Target(title, _revision(entry.function, endpoint))
@@ -100,6 +97,7 @@ def _revision(function: str, endpoint: str) -> FunctionRevision:
 
 
 def megabytes(text: str) -> int:
+    """Parse a number of megabytes; return bytes."""
     if text.isascii() and text.isdigit() and 0 < int(text) <= 2047:
         return int(text) * 1024 * 1024
     raise argparse.ArgumentTypeError(f"must be from 1 to 2047 megabytes, found {text!r}")

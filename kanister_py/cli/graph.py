@@ -1,8 +1,11 @@
-"""Draw the actions and phases of a Blueprint or an ActionSet, and the data that flow between them.
+"""Draw the phases of a Blueprint or an ActionSet and the data flow between them.
 
-Compositions are drawn as the chain of their steps.
-An ActionSet is drawn with the Blueprint it names: give both files, or a folder
-with both. Dashed lines are data, cylinders are artifacts.
+kanister-py graph blueprint.yaml > blueprint.mmd
+kanister-py graph actionset.yaml blueprint.yaml -o dot | dot -Tsvg > actionset.svg
+kanister-py graph composition.yaml
+
+An ActionSet needs the file of its Blueprint, too. Dashed lines are data, cylinders are
+artifacts. A Composition is drawn as the chain of its steps.
 """
 
 from __future__ import annotations
@@ -28,15 +31,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         choices=("mermaid", "dot", "json", "yaml"),
         default="mermaid",
-        help="the language of the drawing, or its data (default: mermaid)",
+        help="language of the drawing, or its data (default: mermaid)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw what the files hold: ActionSets if there are any, Blueprints otherwise."""
+    """Draw Compositions if the files contain any, else ActionSets, else Blueprints."""
     from kanister_py.core.blueprints.graph import dot_of, mermaid_of
 
-    documents = [document for read in documents_by_file(args.paths).values() for document in read]
+    documents = [
+        document for in_file in documents_by_file(args.paths).values() for document in in_file
+    ]
     pipelines = _pipelines_in(documents)
     if pipelines:
         return _draw_pipelines(pipelines, args.output)
@@ -46,13 +51,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     draw = mermaid_of if args.output == "mermaid" else dot_of
     if len(graphs) > 1:
-        say(f"note: {len(graphs)} drawings, one after the other")
+        say(f"note: The output has {len(graphs)} drawings")
     write_data(None, "lines", lambda: (line for graph in graphs for line in draw(graph)))
     return 0
 
 
 def _pipelines_in(documents: Sequence[Document]) -> list[PipelineGraph]:
-    # A folder of blueprints must not wait for what only compositions need.
+    # Only import the models of compositions if there is one.
     if not any(
         isinstance(document.value, dict) and "Composition" in str(document.value.get("kind"))
         for document in documents
@@ -72,8 +77,10 @@ def _draw_pipelines(pipelines: Sequence[PipelineGraph], form: str) -> int:
     if form in ("json", "yaml"):
         write_data({"graphs": [pipeline.as_dict() for pipeline in pipelines]}, form, list)
         return 0
-    drawn = [pipeline.mermaid() if form == "mermaid" else pipeline.dot() for pipeline in pipelines]
-    write_data(None, "lines", lambda: (line for lines in drawn for line in lines))
+    drawings = [
+        pipeline.mermaid() if form == "mermaid" else pipeline.dot() for pipeline in pipelines
+    ]
+    write_data(None, "lines", lambda: (line for drawing in drawings for line in drawing))
     return 0
 
 
@@ -92,12 +99,12 @@ def _graphs_in(documents: Sequence[Document], path: str) -> list[Graph]:
         if graph is not None:
             graphs.append(graph)
         else:
-            why = "Its Blueprint or action is not in the files; give the Blueprint's file too"
-            missing.append(obj.problem(("spec",), why))
+            message = "The files do not contain its Blueprint or action; add the Blueprint's file"
+            missing.append(obj.problem(("spec",), message))
     if missing and not blueprints:
         raise InvalidDocument(missing)
     for problem in missing:
         say(f"note: {problem}")
     if not (graphs or blueprints):
-        raise refusal(path, "Neither a Blueprint nor an ActionSet in it")
+        raise refusal(path, "Contains neither a Blueprint nor an ActionSet")
     return graphs or [graph_of_blueprint(blueprint) for blueprint in blueprints]

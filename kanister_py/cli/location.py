@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kanister_py.cli.output import LIST_FORMATS, table, write_data
 from kanister_py.cli.parser import add_output, add_verbs, switch
 from kanister_py.cli.profile import add_profile, read_profile
+from kanister_py.wiring import object_stores
 
 if TYPE_CHECKING:
     from kanister_py.ports.object_store import ObjectStore
@@ -39,8 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kanister_py.wiring import object_stores
-
     location = read_profile(args)
     store = object_stores().open(location)
     store.check()

@@ -13,6 +13,7 @@ from kanister_py.cli.parser import Parser, add_output, add_verbs, switch
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.executor.check_namespace import NamespaceUnknown, check_namespace
+from kanister_py.wiring import system_clock
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -178,8 +179,6 @@ def _write(
     *,
     is_single: bool = False,
 ) -> None:
-    from kanister_py.wiring import system_clock
-
     cleaned = [kind.cleaned(obj) for obj in objects]
     data: Any = cleaned[0] if is_single else list_of(cleaned)
     now = system_clock().now()

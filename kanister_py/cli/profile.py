@@ -14,15 +14,28 @@ from __future__ import annotations
 
 import argparse
 import os
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected, open_connection
+from kanister_py.cli.inputs import objects_in
 from kanister_py.cli.output import Line, Tint, say, write_data, write_list
 from kanister_py.cli.parser import CommandLineError, add_verbs, repeated, switch
+from kanister_py.core.actionsets.references import parse_place
+from kanister_py.core.blueprints.profiles import ProfileObject
+from kanister_py.core.errors import KanisterError, UsageError
+from kanister_py.core.kube.locations import InvalidProfile, read_location
+from kanister_py.core.kube.names import dns_label_problem, dns_subdomain_problem
+from kanister_py.core.kube.resources import PROFILES
+from kanister_py.core.models import unknown_keys
+from kanister_py.core.templates.facts import needs_of_profile, resolve_profile
+from kanister_py.core.yaml.documents import text_of_path
+from kanister_py.wiring import object_stores
 
 if TYPE_CHECKING:
     from kanister_py.core.kube.locations import Location
@@ -86,9 +99,6 @@ def _create(args: argparse.Namespace) -> int:
 
 def _check_flags(args: argparse.Namespace) -> None:
     """Refuse what no API server or no store would take."""
-    from urllib.parse import urlsplit
-
-    from kanister_py.core.kube.names import dns_label_problem, dns_subdomain_problem
 
     if why := dns_subdomain_problem(f"{args.name}-credential"):
         raise CommandLineError(f"NAME {args.name!r} is no name of a Profile: {why}")
@@ -228,9 +238,6 @@ def _line_of(check: Check) -> Line:
 
 def _checks(args: argparse.Namespace) -> Iterator[Check]:
     """Try one step after the other; after one that failed the others are skipped."""
-    from kanister_py.core.errors import KanisterError
-    from kanister_py.wiring import object_stores
-
     locations: list[Location] = []
     stores: list[ObjectStore] = []
     probe = f"{_PROBE}-{os.urandom(6).hex()}"
@@ -273,8 +280,6 @@ def _opened(stores: ObjectStores, location: Location) -> ObjectStore:
 
 
 def _read(store: ObjectStore, key: str) -> None:
-    from kanister_py.core.errors import UsageError
-
     content = b"".join(store.get(key))
     if content != b"probe":
         raise UsageError(f"The store gives {len(content)} other bytes back", reason="ObjectDamaged")
@@ -299,9 +304,6 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
 
 def read_profile(args: argparse.Namespace) -> Location:
     """Read the Profile that the command line names, with its credential."""
-    from kanister_py.core.kube.locations import read_location
-    from kanister_py.core.templates.facts import resolve_profile
-
     if bool(args.profile) == bool(args.file):
         raise CommandLineError("Name a Profile of a cluster, or a file with --file")
     profile, secrets = _from_files(args) if args.file else _from_cluster(args)
@@ -313,10 +315,6 @@ def read_profile(args: argparse.Namespace) -> Location:
 
 
 def _from_cluster(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
-    from kanister_py.core.actionsets.references import parse_place
-    from kanister_py.core.kube.resources import PROFILES
-    from kanister_py.core.templates.facts import needs_of_profile
-
     with open_connection(args) as cluster:
         place = parse_place(args.profile, args.namespace)
         profile = cluster.get(PROFILES, place.name, namespace=place.namespace)
@@ -327,11 +325,6 @@ def _from_cluster(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
 
 
 def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
-    from base64 import b64encode
-
-    from kanister_py.cli.inputs import objects_in
-    from kanister_py.core.kube.locations import InvalidProfile
-    from kanister_py.core.templates.facts import needs_of_profile
 
     if is_connected(args):
         raise CommandLineError("--file goes with no cluster")
@@ -356,11 +349,6 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
 
 def _refuse_unknown_keys(profile: Any) -> None:
     """Name what is misspelt: an API server would drop it without a word."""
-    from kanister_py.core.blueprints.profiles import ProfileObject
-    from kanister_py.core.kube.locations import InvalidProfile
-    from kanister_py.core.models import unknown_keys
-    from kanister_py.core.yaml.documents import text_of_path
-
     unknown = [*unknown_keys(ProfileObject, profile)]
     if unknown:
         keys = "; ".join(f"{text_of_path(key.path)}{key.meant}" for key in unknown)

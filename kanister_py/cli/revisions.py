@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
@@ -31,8 +32,16 @@ from kanister_py.cli.output import (
     write_data,
 )
 from kanister_py.cli.parser import add_output, add_verbs, switch, whole
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import NotFound, UsageError
 from kanister_py.core.kube.parts import labels_of, spec_of
+from kanister_py.core.registry.entries import DesiredState
+from kanister_py.core.revisions.activation import history_limit_of
+from kanister_py.core.revisions.collection import Revision, describe_uses, plan_collection
+from kanister_py.core.revisions.identity import labels_that_count
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
+from kanister_py.core.yaml.documents import dump_yaml
+from kanister_py.executor.revision_inventory import read_inventory
+from kanister_py.wiring import read_functions
 
 if TYPE_CHECKING:
     from kanister_py.executor.revision_inventory import Inventory, ListedRevision
@@ -113,9 +122,6 @@ def run(args: argparse.Namespace) -> int:
 
 def act(args: argparse.Namespace, cluster: Cluster) -> int:
     """Do what a command line says on a cluster that is open."""
-    from kanister_py.executor.revision_inventory import read_inventory
-    from kanister_py.wiring import read_functions
-
     inventory = read_inventory(cluster, read_functions().registry)
     if args.verb == "list":
         return _list(inventory, args)
@@ -192,9 +198,6 @@ def _number_of(who: Sequence[str]) -> str:
 
 
 def _diff(old: ListedRevision, new: ListedRevision) -> int:
-    from difflib import unified_diff
-
-    from kanister_py.core.yaml.documents import dump_yaml
 
     before, after = (dump_yaml(_content(revision)).splitlines() for revision in (old, new))
     one, other = (
@@ -215,8 +218,6 @@ _COLOUR_OF_LINES: Final = {"+": "green", "-": "red", "@": "blue"}
 
 def _content(known: ListedRevision) -> dict[str, Any]:
     """Give what a revision is: not its number, nor how it fares."""
-    from kanister_py.core.revisions.identity import labels_that_count
-
     spec = dict(spec_of(known.object))
     for key in ("revision", "desiredState"):
         spec.pop(key, None)
@@ -238,9 +239,6 @@ def _users(known: ListedRevision, form: str) -> int:
 
 
 def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -> int:
-    from kanister_py.core.registry.entries import DesiredState
-    from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS
-
     revision = inventory.find(args.revision)
     state = DesiredState.ACTIVE if args.verb == "activate" else DesiredState.INACTIVE
     why = _why_not(revision, inventory, state, is_forced=getattr(args, "force", False))
@@ -259,9 +257,6 @@ def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) ->
 
 
 def _why_not(known: ListedRevision, inventory: Inventory, wanted: Any, *, is_forced: bool) -> str:
-    from kanister_py.core.registry.entries import DesiredState
-    from kanister_py.core.revisions.collection import describe_uses
-
     if known.function is None:
         return (
             "it is of a composition; change the composition back, or let resources pin it with "
@@ -294,9 +289,6 @@ def _why_not(known: ListedRevision, inventory: Inventory, wanted: Any, *, is_for
 
 
 def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -> int:
-    from kanister_py.core.errors import NotFound
-    from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
-
     removed: list[dict[str, str]] = []
     kept: list[dict[str, Any]] = []
     revisions = _chosen(inventory, args.kind)
@@ -338,10 +330,6 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
 def _plan(
     inventory: Inventory, owner: str, family: Sequence[ListedRevision], keep: int | None
 ) -> Any:
-    from kanister_py.core.registry.entries import DesiredState
-    from kanister_py.core.revisions.activation import history_limit_of
-    from kanister_py.core.revisions.collection import Revision, describe_uses, plan_collection
-
     revisions = []
     for revision in family:
         uses = list(describe_uses({way: set(who) for way, who in revision.uses.items()}))

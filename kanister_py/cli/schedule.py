@@ -60,6 +60,7 @@ from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
 from kanister_py.core.schedules.status import situation_of
 from kanister_py.core.schedules.times import parse_timetable, zone_of
 from kanister_py.executor.schedule_requests import suspend_schedule, write_run_now
+from kanister_py.wiring import system_clock
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -185,8 +186,6 @@ def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.wiring import system_clock
-
     schedule = cluster.get(SCHEDULES, args.name, namespace=args.namespace)
     runs = _actionsets_labelled(args, cluster, SCHEDULE_LABEL)
     now = system_clock().now()
@@ -323,8 +322,6 @@ def _keep(args: argparse.Namespace, cluster: Cluster) -> int:
 
 
 def _verdicts(args: argparse.Namespace, cluster: Cluster, schedule: Schedule) -> Sequence[Verdict]:
-    from kanister_py.wiring import system_clock
-
     runs, deletions = (
         [read_run(obj) for obj in _actionsets_labelled(args, cluster, label)]
         for label in (SCHEDULE_LABEL, RETENTION_LABEL)
@@ -381,8 +378,6 @@ def _next_of_line(args: argparse.Namespace) -> int:
 
 def _print_next(args: argparse.Namespace, obj: KubeObject, *, forgets_past: bool) -> int:
     """Print the next times; `forgets_past` ignores the last run in the Schedule's status."""
-    from kanister_py.wiring import system_clock
-
     start = args.start or system_clock().now()
     schedule = parse_schedule(obj)
     situation = situation_of(obj, schedule, start)

@@ -1,10 +1,10 @@
-"""Print the JSON Schema of a kind of document, for editors and other tools.
+"""Print the JSON Schema of a kind of document, for editors.
 
 kanister-py schema show Blueprint > blueprint.schema.json
 kanister-py schema show Blueprint --target-release 0.4.0
 
-The schema of Blueprints has the arguments of every version of every installed function;
-deprecated versions are marked. `--target-release` decides by another release which they are.
+The schema of Blueprints has the arguments of all versions of all installed functions; versions
+that are deprecated in the installed release, or in --target-release, are marked.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ from kanister_py.cli.releases import add_target_release, releases_at
 from kanister_py.core.editor_schemas import KINDS, editor_schema
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.executor.loading import load_function
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
-    show = verbs.add_parser("show", help="print one schema", description="Print one JSON Schema.")
+    show = verbs.add_parser(
+        "show",
+        help="print a schema",
+        description="Print the JSON Schema of a kind."
+        "\n\nkanister-py schema show Blueprint > blueprint.schema.json\n",
+    )
     show.add_argument("kind", metavar="KIND", type=_kind, help=", ".join(KINDS))
     add_target_release(show)
 
@@ -46,10 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _code(entry: FunctionEntry) -> Any:
-    from kanister_py.executor.loading import load_function
-
     try:
         return load_function(entry) if entry.target is not None else None
     except KanisterError:
-        # A schema without the arguments of one plugin is better than none.
+        # The schema leaves out the arguments of functions whose plugin cannot be loaded.
         return None

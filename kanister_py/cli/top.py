@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
+from kanister_py.cli.live import Screen
 from kanister_py.cli.output import (
     LIST_FORMATS,
     Cell,
@@ -28,10 +29,14 @@ from kanister_py.cli.output import (
     write_data,
 )
 from kanister_py.cli.parser import add_output, seconds_from, switch
+from kanister_py.cli.stop_signals import StopSignals
+from kanister_py.controller.machine.logs import PhaseLines
+from kanister_py.controller.overview import ClusterOverview
 from kanister_py.core.actionsets.overview import STATES, RunQuery, RunRow, matching_rows
+from kanister_py.core.kube.durations import whole_seconds
+from kanister_py.wiring import system_clock
 
 if TYPE_CHECKING:
-    from kanister_py.controller.overview import ClusterOverview
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
 
@@ -65,17 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kanister_py.wiring import system_clock
-
     with open_connection(args) as cluster:
         return show(args, cluster, system_clock())
 
 
 def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
     """Print the runs of a cluster that are asked for, once or until Ctrl-C."""
-    from kanister_py.controller.machine.logs import PhaseLines
-    from kanister_py.controller.overview import ClusterOverview
-
     namespace = "" if args.all_namespaces else args.namespace or cluster.default_namespace
     query = RunQuery(
         blueprint=args.blueprint,
@@ -138,8 +138,6 @@ def lines_of(
 
 
 def _row(row: RunRow, now: datetime) -> list[Cell]:
-    from kanister_py.core.kube.durations import whole_seconds
-
     seconds = row.seconds(now)
     percent = f" {row.percent}%" if row.percent else ""
     return [
@@ -157,9 +155,6 @@ def _follow(
     overview: ClusterOverview, query: RunQuery, clock: Clock, *, with_namespaces: bool
 ) -> None:
     """Draw the runs again and again, until a signal comes."""
-    from kanister_py.cli.live import Screen
-    from kanister_py.cli.stop_signals import StopSignals
-
     screen, is_over = Screen(sys.stdout), False
     with StopSignals() as signals:
         while not is_over:

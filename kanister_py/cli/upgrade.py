@@ -1,22 +1,27 @@
-"""Rewrite blueprints to the versions that replace deprecated and removed ones.
+"""Change blueprints to the replacements of deprecated and removed versions.
 
-Changes funcVersion and the names of arguments, and preferredVersion of ActionSets
-where that is safe, and writes the old default of arguments that are left out and have
-another one in the new version; every other byte stays. Without --diff or --write it says what
-would change. Of stdin (-) the result goes to stdout.
+kanister-py upgrade blueprints/ --diff
+kanister-py upgrade blueprints/ --write
+kanister-py upgrade - < blueprint.yaml > upgraded.yaml
 
-Exit codes: 0 fine; 1 something is left that only you can decide, or a file cannot
-be read.
+Changes funcVersion, the names of renamed arguments, and preferredVersion of ActionSets where
+that is safe. For an omitted argument with a new default, the old default is written. All other
+bytes stay unchanged. Without --diff or --write, the changes are listed. The result for stdin (-)
+goes to stdout.
+
+Exit codes: 0 success; 1 some changes need your decision, or a file cannot be read.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kanister_py.cli.files import Input, read_all
+from kanister_py.cli.installed import installed_functions
 from kanister_py.cli.output import say, say_error, write_data, write_text
 from kanister_py.cli.parser import CommandLineError, switch
 from kanister_py.cli.releases import add_target_release, releases_at
@@ -25,19 +30,20 @@ from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, UNREADABLE, Source
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
 from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.executor.loading import load_function
 from kanister_py.files import write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
-    how = parser.add_mutually_exclusive_group()
-    switch(how, "--diff", help="print the changes as a unified diff")
-    switch(how, "--write", help="change the files")
+    modes = parser.add_mutually_exclusive_group()
+    switch(modes, "--diff", help="print the changes as a unified diff")
+    switch(modes, "--write", help="change the files")
     parser.add_argument(
         "--keep-meaning",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="write the old default of an argument that is left out and has another one now "
+        help="write the old default of an omitted argument whose default has changed "
         "(default: yes)",
     )
     parser.add_argument(
@@ -45,61 +51,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         choices=("text", "json", "yaml"),
         default="text",
-        help="how to say what would change (default: text)",
+        help="format of the list of changes (default: text)",
     )
     add_target_release(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Work out the changes of all files together, then show or make them."""
+    """Compute the changes of all files, then show or write them."""
     if not args.paths:
         raise CommandLineError("Name files or folders, or - for stdin")
-    from kanister_py.cli.installed import installed_functions
-    from kanister_py.executor.loading import load_function
-
     functions = installed_functions()
     registry = functions.registry
     at = releases_at(args.target_release, registry)
     context = Context(registry, at, load=load_function)
     inputs, texts, problems = read_all(args.paths)
-    named = {input_.name: input_ for input_ in inputs}
-    sources = [Source(name, text, named[name].is_named) for name, text in texts.items()]
+    inputs_by_name = {input_.name: input_ for input_ in inputs}
+    sources = [Source(name, text, inputs_by_name[name].is_named) for name, text in texts.items()]
     results = upgrade_sources(sources, context, keep_meaning=args.keep_meaning)
-    _hand_out(results, named, texts, args)
+    _show_or_write(results, inputs_by_name, texts, args)
     for result in results:
         for change in result.changes:
             for note in (*change.kept_default_notes, *change.notes):
                 say(f"note: {change.file}:{change.line}: {change.where}: {note}")
-    left = [finding for result in results for finding in result.left]
-    _say_left(left, problems)
-    return 1 if left or problems else 0
+    remaining = [finding for result in results for finding in result.left]
+    _say_remaining(remaining, problems)
+    return 1 if remaining or problems else 0
 
 
-def _hand_out(
+def _show_or_write(
     results: Sequence[Upgraded],
-    named: dict[str, Input],
+    inputs_by_name: dict[str, Input],
     texts: dict[str, bytes],
     args: argparse.Namespace,
 ) -> None:
     changed = [result for result in results if result.changes]
     if args.diff:
-        for each in changed:
-            write_text("".join(_diff(each)))
+        for result in changed:
+            write_text("".join(_diff(result)))
         return
-    files = [result for result in results if named[result.file].path is not None]
+    files = [result for result in results if inputs_by_name[result.file].path is not None]
     if args.write:
         for file in files:
-            path = named[file.file].path
+            path = inputs_by_name[file.file].path
             if file.changes and path is not None:
                 _write(Path(path), file, texts[file.file])
         for file in files:
             for change in file.changes:
                 say(f"upgraded {change}")
     elif files:
-        _show([each for each in files if each.changes], args.output)
-    for each in results:
-        if named[each.file].path is None:
-            write_text(each.after if each.changes else texts[each.file].decode())
+        _show([result for result in files if result.changes], args.output)
+    for result in results:
+        if inputs_by_name[result.file].path is None:
+            write_text(result.after if result.changes else texts[result.file].decode())
 
 
 def _show(changed: Sequence[Upgraded], form: str) -> None:
@@ -108,14 +111,12 @@ def _show(changed: Sequence[Upgraded], form: str) -> None:
     write_data(data, form, lambda: lines)
     count = sum(len(result.changes) for result in changed)
     if count:
-        say(f"{count} to change in {len(changed)} file(s); --diff shows them, --write makes them")
+        say(f"{count} changes in {len(changed)} file(s); --diff shows them, --write writes them")
     else:
         say("Nothing to upgrade")
 
 
 def _diff(result: Upgraded) -> Iterator[str]:
-    import difflib
-
     lines = difflib.unified_diff(
         _lines(result.before),
         _lines(result.after),
@@ -127,32 +128,32 @@ def _diff(result: Upgraded) -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Part a text at line feeds alone, as `patch` does."""
+    """Split a text at line feeds only, as `patch` does."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _write(path: Path, result: Upgraded, before: bytes) -> None:
-    """Put the new text in the place of the old one, whole or not at all, with its mode."""
-    mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
+    """Replace a file atomically, and keep its mode and byte order mark."""
+    byte_order_mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
     target = path.resolve()
-    data = mark + result.after.encode()
+    data = byte_order_mark + result.after.encode()
     try:
         mode = target.stat().st_mode & 0o7777
         write_whole(target, data, mode, is_shared=True, is_durable=True)
     except OSError as error:
-        # The user knows the file by this name.
+        # Name the file as the user did, not by its resolved path.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _say_left(left: Sequence[Finding], problems: Sequence[Problem]) -> None:
+def _say_remaining(remaining: Sequence[Finding], problems: Sequence[Problem]) -> None:
     broken = [
         Problem(finding.file, finding.line, finding.column, finding.path, finding.message)
-        for finding in left
+        for finding in remaining
         if finding.rule in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
     ]
     if broken or problems:
         say_error(InvalidDocument([*broken, *problems]))
-    for each in left:
-        if each.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id):
-            where = f"{each.action}.{each.phase}" if each.phase else each.action
-            say(f"left: {each.file}:{each.line}: {where}: {each.message}")
+    for finding in remaining:
+        if finding.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id):
+            place = f"{finding.action}.{finding.phase}" if finding.phase else finding.action
+            say(f"left: {finding.file}:{finding.line}: {place}: {finding.message}")

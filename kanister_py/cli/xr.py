@@ -16,6 +16,7 @@ from kanister_py.cli.object_verbs import Verb, add_object_verbs
 from kanister_py.cli.output import Cell, Line, Tint, table, write_data
 from kanister_py.cli.parser import add_output
 from kanister_py.executor.revision_inventory import read_inventory
+from kanister_py.wiring import read_functions
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
@@ -52,8 +53,6 @@ def _add_tree_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _tree(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.wiring import read_functions
-
     kinds = CompositeKinds(cluster)
     xr = kinds.find(args.name, args.namespace)
     inventory = read_inventory(cluster, read_functions().registry, composed=False)

@@ -117,7 +117,7 @@ def test_what_a_lost_cluster_exported_is_restored_on_another(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     report = capsys.readouterr().err
     assert "Exported 1 profiles, 1 blueprints, 1 schedules, 3 backups" in report
-    assert "not in it: shop/creds, shop/restic" in report
+    assert "not in the export: shop/creds, shop/restic" in report
     other = empty()
     assert import_from(file, other) == 0
     assert "shop" in names(other, NAMESPACES)
@@ -162,7 +162,7 @@ def test_taking_it_in_again_changes_nothing(
     before = other.list(ACTION_SETS).items
     capsys.readouterr()
     import_from(file, other)
-    assert "0 created, 6 there already" in capsys.readouterr().err
+    assert "0 created, 6 exist already" in capsys.readouterr().err
     assert other.list(ACTION_SETS).items == before
 
 
@@ -204,7 +204,10 @@ def test_an_import_that_broke_off_is_gone_on_with(
     ("text", "problem"),
     [
         ("{}", "Must be an Export of kanister-py.io/v1alpha1"),
-        ("no json", "`kanister-py export` writes, which is JSON: it is none at line 1, column 1"),
+        (
+            "no json",
+            "an export of `kanister-py export`, which is JSON: it is none at line 1, column 1",
+        ),
         (
             '{"apiVersion": "kanister-py.io/v1alpha1", "kind": "Export", "backups": [{}]}',
             "backups[0].kind",

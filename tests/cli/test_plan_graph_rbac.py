@@ -151,7 +151,7 @@ class TestGraph:
         assert 'a0["tell of Pod p"]' in kanister("graph", "-", stdin=BLUEPRINT + action_set).out
         alone = kanister("graph", "-", stdin=action_set)
         assert alone.code == 1
-        assert "give the Blueprint's file too" in alone.err
+        assert "add the Blueprint's file" in alone.err
 
     def test_has_nothing_to_draw_in_other_files(self, kanister: CommandLine) -> None:
         done = kanister("graph", "-", stdin="a: 1\n")
@@ -169,16 +169,16 @@ class TestRbac:
         assert role["metadata"] == {"name": "run-tell", "namespace": "shop"}
         assert ["deployments"] in [each["resources"] for each in role["rules"]]
         assert cluster_role["kind"] == "ClusterRole"
-        assert "Greet does not say what it does to a cluster" in done.err
+        assert "Greet does not declare its accesses" in done.err
 
     def test_of_an_action_that_is_not_there_fails(self, kanister: CommandLine) -> None:
         done = kanister("rbac", "-", "--action", "tel", stdin=BLUEPRINT)
         assert done.code == 1
-        assert "No action is called tel: there is tell" in done.err
+        assert "There is no action tel, only tell" in done.err
 
     def test_allow_to_read_the_object_that_it_will_act_on(self, kanister: CommandLine) -> None:
         without = kanister("rbac", "-", stdin=BLUEPRINT)
-        assert "tell reads its object, and nothing says what that is" in without.err
+        assert "tell reads its object, whose kind is unknown" in without.err
         assert without.out == ""
         done = kanister("rbac", "-", "-n", "shop", "--object", "ConfigMap/c", stdin=BLUEPRINT)
         assert "its object" not in done.err
