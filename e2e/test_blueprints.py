@@ -93,7 +93,7 @@ def course_taken(name: str, options: Mapping[str, str], settings: RunSettings) -
         ran = run_blueprint(
             BLUEPRINTS / name / "blueprint.yaml",
             action,
-            settings=settings._replace(name=action, onlooker=journal),
+            settings=settings._replace(name=action, observer=journal),
             **more,
         )
         ran.wait(180)

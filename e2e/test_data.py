@@ -152,7 +152,7 @@ def run(
         "spec": {"actions": [action]},
     }
     heard = Heard()
-    settings = RunSettings(cluster=cluster, namespace=namespace, onlooker=heard)
+    settings = RunSettings(cluster=cluster, namespace=namespace, observer=heard)
     with looking(cluster, namespace) as seen:
         status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert status["state"] == "complete", status["error"]

@@ -343,7 +343,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             around,
             journal=journal,
             status=status,
-            onlooker=settings.onlooker,
+            observer=settings.observer,
         )
         run = Run(
             header.name,

@@ -47,12 +47,12 @@ class FileStore:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def write(self, key: CacheKey, kept: StoredResponse) -> WriteResult:
+    def write(self, key: CacheKey, stored: StoredResponse) -> WriteResult:
         data = {
             "format": _FORMAT,
             "key": list(key),
-            "deadline": kept.deadline,
-            "response": kept.response.as_data(),
+            "deadline": stored.deadline,
+            "response": stored.response.as_data(),
         }
         try:
             text = json.dumps(data).encode()

@@ -59,7 +59,7 @@ from kanister_py.core.errors import KanisterError
 if TYPE_CHECKING:
     from kanister_py.cli.run_page import RunPage
     from kanister_py.executor.run.background import Run
-    from kanister_py.executor.run.state import Onlooker
+    from kanister_py.executor.run.state import RunObserver
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.runs import RunSettings
@@ -240,7 +240,7 @@ def _keep_page(signals: StopSignals) -> None:
         pass
 
 
-def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None) -> Run:
+def _start(args: argparse.Namespace, observer: RunObserver, cluster: Cluster | None) -> Run:
     from kanister_py import runs, wiring
 
     settings = runs.RunSettings(
@@ -252,7 +252,7 @@ def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None
         name=args.name,
         namespace=args.namespace,
         is_strict=args.strict_versions,
-        onlooker=onlooker,
+        observer=observer,
         checks_access=args.check_access,
     )
     if not _resumes(args):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kanister_py.core.actionsets.outcomes import Outcome
     from kanister_py.core.actionsets.status import Status
     from kanister_py.executor.run.background import Run
-    from kanister_py.executor.run.state import Onlooker
+    from kanister_py.executor.run.state import RunObserver
     from kanister_py.ports.clock import Clock
 
 _HOST = "127.0.0.1"
@@ -30,7 +30,7 @@ _MAX_LINES = 20_000
 class RunPage:
     """Observer of a run that forwards everything to the view and serves the web page."""
 
-    def __init__(self, view: Onlooker, clock: Clock, namespace: str) -> None:
+    def __init__(self, view: RunObserver, clock: Clock, namespace: str) -> None:
         self._view = view
         self._clock = clock
         self._namespace = namespace or "default"
@@ -41,7 +41,7 @@ class RunPage:
         self._version = 0
         self.run: Run | None = None
 
-    # Methods of Onlooker
+    # Methods of RunObserver
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None:
         self._view.on_outcome(outcome, status)

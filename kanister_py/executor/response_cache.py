@@ -26,7 +26,7 @@ from kanister_py.ports.response_store import ResponseStore, StoredResponse, Writ
 from kanister_py.weighted_cache import WeightedCache
 
 DEFAULT_BYTES = 64 << 20
-_ASKED_BYTES = 16 << 20
+_REQUIREMENTS_BYTES = 16 << 20
 _SWEEP_SECONDS = 10.0
 """Interval for removing expired responses."""
 
@@ -35,26 +35,28 @@ class MemoryStore:
     """Responses in memory, up to a number of bytes; the least recently used are removed first."""
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
-        self._kept: WeightedCache[CacheKey, StoredResponse] = WeightedCache(most_bytes)
+        self._responses: WeightedCache[CacheKey, StoredResponse] = WeightedCache(most_bytes)
         self._most_bytes = most_bytes
 
     def read(self, key: CacheKey) -> StoredResponse | None:
-        kept = self._kept.get(key)
+        stored = self._responses.get(key)
         # Decoded data must not stay in the cache because only the encoded bytes were counted.
-        return kept and kept._replace(response=_compact(kept.response))
+        return stored and stored._replace(response=_compact(stored.response))
 
-    def write(self, key: CacheKey, kept: StoredResponse) -> WriteResult:
-        size = _memory_of(kept.response)
-        dropped = self._kept.put(key, kept._replace(response=_compact(kept.response)), size)
+    def write(self, key: CacheKey, stored: StoredResponse) -> WriteResult:
+        size = _memory_of(stored.response)
+        dropped = self._responses.put(
+            key, stored._replace(response=_compact(stored.response)), size
+        )
         if size > self._most_bytes:
             return WriteResult()
         return WriteResult(size, len(dropped), sum(dropped))
 
     def drop_expired(self, now: float) -> None:
-        self._kept.discard_all(lambda kept: kept.deadline <= now)
+        self._responses.discard_all(lambda stored: stored.deadline <= now)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._responses)
 
 
 def _compact(response: FunctionResponse) -> FunctionResponse:
@@ -94,23 +96,23 @@ class ResponseCache:
         self.metrics = metrics or NoMetrics()
         self._clock = clock
         self._lock = threading.Lock()
-        self._under_way: dict[CacheKey, threading.Event] = {}
-        self._asked: WeightedCache[CacheKey, Data] = WeightedCache(_ASKED_BYTES)
-        self._swept_at = 0.0
+        self._in_progress: dict[CacheKey, threading.Event] = {}
+        self._requirements: WeightedCache[CacheKey, Data] = WeightedCache(_REQUIREMENTS_BYTES)
+        self._last_sweep = 0.0
 
     def read(self, key: CacheKey, function: str, *, is_public: bool) -> FunctionResponse | None:
         """Return a cached response that has not expired, with its remaining time to live."""
         began, now = self._clock.monotonic(), self._clock.now().timestamp()
-        if began - self._swept_at >= _SWEEP_SECONDS:
-            self._swept_at = began
+        if began - self._last_sweep >= _SWEEP_SECONDS:
+            self._last_sweep = began
             self.memory.drop_expired(now)
         try:
             for store in self._stores(is_public):
-                kept = store.read(key)
-                if kept is not None and kept.deadline > now:
+                stored = store.read(key)
+                if stored is not None and stored.deadline > now:
                     if store is self.disk:
-                        self.memory.write(key, kept)
-                    return kept.response._replace(calls=0, ttl_seconds=kept.deadline - now)
+                        self.memory.write(key, stored)
+                    return stored.response._replace(calls=0, ttl_seconds=stored.deadline - now)
             return None
         finally:
             seconds = self._clock.monotonic() - began
@@ -130,28 +132,28 @@ class ResponseCache:
     ) -> None:
         """Store a response for this time; on disk only if it contains no secrets."""
         began = self._clock.monotonic()
-        kept = StoredResponse(response, self._clock.now().timestamp() + seconds)
+        stored = StoredResponse(response, self._clock.now().timestamp() + seconds)
         for store in self._stores(is_public):
-            written = store.write(key, kept)
+            written = store.write(key, stored)
             counts = {
                 "writes" if written.bytes else "errors": 1,
                 "bytes_written": written.bytes,
                 "deletes": written.deleted,
                 "bytes_deleted": written.deleted_bytes,
             }
-            for what, amount in counts.items():
+            for name, amount in counts.items():
                 if amount:
-                    self.metrics.count_cache(function, what, amount)
+                    self.metrics.count_cache(function, name, amount)
         self.metrics.count_cache(function, "write_seconds", self._clock.monotonic() - began)
 
     def last_requirements(self, key: CacheKey) -> Data | None:
-        return self._asked.get(key)
+        return self._requirements.get(key)
 
-    def store_requirements(self, key: CacheKey, asked: Data | None) -> None:
-        if asked is None:
-            self._asked.discard(key)
+    def store_requirements(self, key: CacheKey, requirements: Data | None) -> None:
+        if requirements is None:
+            self._requirements.discard(key)
         else:
-            self._asked.put(key, asked, memory_of_data(asked))
+            self._requirements.put(key, requirements, memory_of_data(requirements))
 
     def once(
         self,
@@ -162,9 +164,9 @@ class ResponseCache:
         """Make a call, unless an equal one is in progress: then wait for its result."""
         while True:
             with self._lock:
-                ended = self._under_way.get(key)
+                ended = self._in_progress.get(key)
                 if ended is None:
-                    ended = self._under_way[key] = threading.Event()
+                    ended = self._in_progress[key] = threading.Event()
                     break
             ended.wait()
             response = read()
@@ -176,7 +178,7 @@ class ResponseCache:
             return read() or call()
         finally:
             with self._lock:
-                del self._under_way[key]
+                del self._in_progress[key]
             ended.set()
 
 
@@ -229,10 +231,12 @@ class CachedStep(NamedTuple):
         self.cache.store_requirements(base, requirements_of(settled.response))
         seconds = cache_seconds(settled.response, self.step.ttl_seconds)
         if seconds > 0:
-            self._keep(call, base, settled, seconds)
+            self._store_response(call, base, settled, seconds)
         return settled.response
 
-    def _keep(self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float) -> None:
+    def _store_response(
+        self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float
+    ) -> None:
         # The key of the next equal call: with the context from before the first round.
         next_request = settled.request._replace(context=call.request.context)
         tag = (

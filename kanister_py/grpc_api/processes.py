@@ -30,7 +30,7 @@ _METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 _CUT_OFF_SECONDS: Final = 5.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 10.0
-_LIVES_SECONDS: Final = 30.0
+_STABLE_SECONDS: Final = 30.0
 """A process that ran this long did not fail because of its start."""
 _LOG = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class ReservedPort:
 
 
 class _Process(NamedTuple):
-    process: subprocess.Popen[bytes]
+    popen: subprocess.Popen[bytes]
     link: socket.socket
     """The process sends a byte when it serves; when one end is closed, the other process exits."""
     began: float
@@ -91,11 +91,13 @@ class ServingProcesses:
         self._due = 0.0
 
     @property
-    def numbers(self) -> list[int]:
+    def process_ids(self) -> list[int]:
         """Process IDs of the running processes."""
-        return [process.process.pid for process in self._running]
+        return [process.popen.pid for process in self._running]
 
-    def run(self, wait: Wait, serves: Callable[[], object], stops: Callable[[], object]) -> int:
+    def run(
+        self, wait: Wait, on_serving: Callable[[], object], on_stop: Callable[[], object]
+    ) -> int:
         """Run all processes until a signal to stop, and return the exit code.
 
         If the first process cannot serve, its exit code is returned and no others are started.
@@ -107,13 +109,13 @@ class ServingProcesses:
                 name = wait(None, first.link.fileno())
             if name is None:
                 if not first.link.recv(1):
-                    return first.process.wait()
+                    return first.popen.wait()
                 self._fill()
-                serves()
+                on_serving()
                 pause = None
                 while wait(pause) in ("SIGCHLD", ""):
                     pause = self._replace_dead()
-            stops()
+            on_stop()
         finally:
             self._stop()
         return 0
@@ -136,8 +138,8 @@ class ServingProcesses:
 
     def _replace_dead(self) -> float | None:
         """Replace processes that have died; return the seconds until the next check, or None."""
-        for dead in [process for process in self._running if process.process.poll() is not None]:
-            self._note_death(dead)
+        for dead in [process for process in self._running if process.popen.poll() is not None]:
+            self._record_death(dead)
             self._running.remove(dead)
         left = self._due - time.monotonic()
         if left > 0:
@@ -145,30 +147,30 @@ class ServingProcesses:
         self._fill()
         return None
 
-    def _note_death(self, dead: _Process) -> None:
+    def _record_death(self, dead: _Process) -> None:
         """Record a death, and double the pause if processes die shortly after their start."""
         dead.link.close()
-        self.on_death(dead.process.pid)
+        self.on_death(dead.popen.pid)
         lived = time.monotonic() - dead.began
         longer = min(max(self._pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
-        self._pause = 0.0 if lived >= _LIVES_SECONDS else longer
+        self._pause = 0.0 if lived >= _STABLE_SECONDS else longer
         self._due = time.monotonic() + self._pause
-        code = dead.process.returncode
+        code = dead.popen.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        _LOG.warning("Process %d died with %s and will be replaced", dead.process.pid, how)
+        _LOG.warning("Process %d died with %s and will be replaced", dead.popen.pid, how)
 
     def _stop(self) -> None:
         """Stop all processes gracefully; after the grace period they are killed."""
         for process in self._running:
-            process.process.terminate()
+            process.popen.terminate()
         until = time.monotonic() + self._grace_seconds + _CUT_OFF_SECONDS
         for process in self._running:
             try:
-                process.process.wait(max(0.0, until - time.monotonic()))
+                process.popen.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
-                _LOG.warning("Process %d did not stop within its grace period", process.process.pid)
-                process.process.kill()
-                process.process.wait()
+                _LOG.warning("Process %d did not stop within its grace period", process.popen.pid)
+                process.popen.kill()
+                process.popen.wait()
             process.link.close()
         self._running = []
 
@@ -201,7 +203,7 @@ class JoinedMetrics:
         registry = CollectorRegistry()
         registry.register(self)
         alive = Gauge("function_server_processes", "Processes that serve", registry=registry)
-        alive.set_function(lambda: len(self._processes.numbers))
+        alive.set_function(lambda: len(self._processes.process_ids))
         server, _ = start_http_server(port, host, registry)
         self._stack.callback(server.server_close)
         self._stack.callback(server.shutdown)
@@ -216,21 +218,21 @@ class JoinedMetrics:
         with self._lock:
             yield from MultiProcessCollector(None, self._folder).collect()  # type: ignore[no-untyped-call]  # the library has no types here
         joined: dict[str, Metric] = {}
-        for number in (os.getpid(), *self._processes.numbers):
-            for metric in ProcessCollector(pid=partial(str, number), registry=None).collect():
+        for pid in (os.getpid(), *self._processes.process_ids):
+            for metric in ProcessCollector(pid=partial(str, pid), registry=None).collect():
                 joined_metric = Metric(metric.name, metric.documentation, metric.type)
                 for sample in metric.samples:
                     joined.setdefault(metric.name, joined_metric).add_sample(
-                        sample.name, {"pid": str(number)}, sample.value
+                        sample.name, {"pid": str(pid)}, sample.value
                     )
         yield from joined.values()
 
-    def _add_up(self, number: int) -> None:
+    def _add_up(self, pid: int) -> None:
         """Add the counters of a dead process to the total of all dead processes."""
         from prometheus_client.mmap_dict import MmapedDict
 
         with self._lock:
-            for path in Path(self._folder).glob(f"*_{number}.db"):
+            for path in Path(self._folder).glob(f"*_{pid}.db"):
                 kind = path.name.partition("_")[0]
                 if kind != "gauge" and path.stat().st_size:
                     total = MmapedDict(str(path.with_name(f"{kind}_died.db")))  # type: ignore[no-untyped-call]  # as above

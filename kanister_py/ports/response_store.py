@@ -29,5 +29,5 @@ class ResponseStore(Protocol):
     def read(self, key: CacheKey) -> StoredResponse | None:
         """Return the stored response for a key, even if expired; None if unreadable."""
 
-    def write(self, key: CacheKey, kept: StoredResponse) -> WriteResult:
+    def write(self, key: CacheKey, stored: StoredResponse) -> WriteResult:
         """Store a response. A failure to store it is not an error."""

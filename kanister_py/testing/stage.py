@@ -200,7 +200,7 @@ class Stage:
                 cluster=self.cluster,
                 clock=self._clock,
                 name=action.lower(),
-                onlooker=seen,
+                observer=seen,
                 registry=self.registry,
             ),
             **spec,
@@ -431,7 +431,7 @@ class Ran:
 
 @dataclass(slots=True)
 class _Witness:
-    """Journal and log of a run, as an onlooker gets them."""
+    """Journal and log of a run, as an observer gets them."""
 
     journal: list[Mapping[str, Any]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)

@@ -122,7 +122,7 @@ def test_a_key_is_in_nothing_that_a_run_leaves_behind(
         "spec": {"actions": [action]},
     }
     heard, state = Heard(), tmp_path / "state"
-    settings = RunSettings(objects=objects, pods="processes", state=state, onlooker=heard)
+    settings = RunSettings(objects=objects, pods="processes", state=state, observer=heard)
     status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete", "failed"]
     output = json.dumps(status) + "\n".join(heard.lines)

@@ -309,7 +309,7 @@ def test_a_wait_for_a_pod_fails_at_once_if_pods_are_not_run() -> None:
     assert execution.wait(PATIENCE_SECONDS).status["error"]["reason"] == "PodsNotRun"
 
 
-def waiting(timeout: str = "", onlooker: Any = None) -> Run:
+def waiting(timeout: str = "", observer: Any = None) -> Run:
     phase = {"func": "WaitsForMap", "name": "w"}
     if timeout:
         phase["timeout"] = timeout
@@ -319,7 +319,7 @@ def waiting(timeout: str = "", onlooker: Any = None) -> Run:
         blueprint(phase, echo("never"), deferred=TIDY),
         "act",
         settings=RunSettings(
-            cluster=cluster, registry=registry_of(WaitsForMap, Echo), onlooker=onlooker
+            cluster=cluster, registry=registry_of(WaitsForMap, Echo), observer=observer
         ),
     )
 
@@ -387,7 +387,7 @@ class AdjustableClock(FakeClock):
 
 
 class ManualHost:
-    """Host that records wake-ups, and leaves calling `ring` to the test."""
+    """Host that records wake-ups, and leaves calling `process_timers` to the test."""
 
     def __init__(self, clock: Clock) -> None:
         self.timers = TimerService(clock)
@@ -423,14 +423,14 @@ def test_setting_the_clock_does_not_change_the_wait_before_a_retry(hours: int) -
         run.suspend()
         run.resume()
         clock.advance(9)
-        run.ring()
+        run.process_timers()
         phase = run.status.actions[0].phases[0]
         assert (phase.state, phase.attempt) == (State.PENDING, attempt)
         wait_for_timer(clock, 1)
         assert host.wake_ups.empty()
         clock.advance(1)
         host.wake_ups.get(timeout=PATIENCE_SECONDS)
-        run.ring()
+        run.process_timers()
     assert host.is_over.wait(PATIENCE_SECONDS)
     host.timers.close()
     assert run.status.state is State.COMPLETE
@@ -501,7 +501,7 @@ def interrupted(folder: Path, func: type[Func]) -> RunSettings:
         state=folder,
         registry=registry_of(Dies, DiesOnce, Echo),
         name="r",
-        onlooker=started,
+        observer=started,
     )
     phases = (echo("before", "kept"), {"func": func.name, "name": "p"})
     after = echo("after", "{{ .Phases.before.Output.said }}")

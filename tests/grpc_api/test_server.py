@@ -114,9 +114,11 @@ def code_of_refusal(channel: Any) -> str:
     check = channel.unary_unary("/grpc.health.v1.Health/Check")
     while True:
         try:
-            check(b"", timeout=PATIENCE_SECONDS)
+            check(b"", timeout=1.0)
         except grpc.RpcError as error:
-            return str(error.code().name)
+            # gRPC may never answer a call that it accepted at the moment of the stop.
+            if error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                return str(error.code().name)
 
 
 def test_a_stopping_server_finishes_active_calls_and_refuses_new_ones(

@@ -77,7 +77,7 @@ class ActiveRun:
         self._apply(self._desired(cached))
         if self.host.is_due:
             self.host.is_due = False
-            self.run.ring()
+            self.run.process_timers()
         try:
             self.writer.flush()
         except KanisterError as error:

@@ -53,7 +53,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.kube.resources import ACTION_SETS
-from kanister_py.executor.run.run import ActionSetRun, AtWork
+from kanister_py.executor.run.run import ActionSetRun, RunningPhases
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import KubeObject, find
 
@@ -402,12 +402,12 @@ class ActionSetReconciler:
         return is_complete
 
     @property
-    def at_work(self) -> AtWork:
+    def at_work(self) -> RunningPhases:
         """The number of phases that are running at this moment, over all runs."""
         with self._lock:
             runs = [active.run for active in self._active.values()]
         counts = [run.at_work for run in runs]
-        return AtWork(
+        return RunningPhases(
             sum(count.phases for count in counts), sum(count.untouchable for count in counts)
         )
 

@@ -95,7 +95,7 @@ class RunStarter:
             ),
             journal=writer,
             status=status,
-            onlooker=teller,
+            observer=teller,
         )
         spec_now = course.actionset.spec
         return ActiveRun(

@@ -116,8 +116,8 @@ class ActionWorker:
         match step:
             case RefusePhase(place, reason, message):
                 # A running thread checks this itself; a queued one may start too late.
-                is_looked_at = self._has_thread and not self._is_queued
-                return not is_looked_at and self._refuse(place, reason, message)
+                thread_decides = self._has_thread and not self._is_queued
+                return not thread_decides and self._refuse(place, reason, message)
             case StopPhase():
                 assert self._attempt is not None
                 self._attempt.stop(self._state.why_cancelled)

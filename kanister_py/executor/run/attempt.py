@@ -102,7 +102,7 @@ class Attempt:
 
     def call(self, work: ActionWork, secrets: SecretBook) -> Result:
         """Call the function, and return its result. Raises nothing."""
-        identity, onlooker = self.identity, self._state.onlooker
+        identity, observer = self.identity, self._state.observer
         context = RunningPhase(
             identity,
             self._surroundings,
@@ -110,7 +110,7 @@ class Attempt:
             masker=secrets.masker,
             learn=secrets.learn,
             on_progress=self._progress,
-            on_log=partial(onlooker.on_log, identity.action, identity.phase) if onlooker else None,
+            on_log=partial(observer.on_log, identity.action, identity.phase) if observer else None,
         )
         self._context = context
         phase = work.phases[self.place.phase]

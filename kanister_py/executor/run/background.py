@@ -43,7 +43,7 @@ class WaitingHost:
         try:
             run.begin(self)
             while self._waits_for_work():
-                run.ring()
+                run.process_timers()
         finally:
             self.timers.close()
         if run.error is not None:

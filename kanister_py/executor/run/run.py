@@ -21,13 +21,13 @@ from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.action_worker import ActionWorker
 from kanister_py.executor.run.prepared_action import PreparedActions
-from kanister_py.executor.run.state import Host, Onlooker, RunState
+from kanister_py.executor.run.state import Host, RunObserver, RunState
 from kanister_py.executor.run_phase import phase_error_of
 from kanister_py.ports.journal import Journal
 from kanister_py.ports.tracing import begin_span, trace_id_of
 
 
-class AtWork(NamedTuple):
+class RunningPhases(NamedTuple):
     """Number of running phases, and how many of them no other process could continue."""
 
     phases: int = 0
@@ -38,8 +38,8 @@ class ActionSetRun:
     """One active ActionSet in this process.
 
     `next_steps` decides, the workers of the actions execute, and every outcome is recorded in
-    the journal before the run continues. A host drives the run: it calls `ring` after the run
-    requested that. All methods are thread-safe.
+    the journal before the run continues. A host drives the run: it calls `process_timers` when
+    the run requests that. All methods are thread-safe.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class ActionSetRun:
         *,
         journal: Journal | None = None,
         status: Status | None = None,
-        onlooker: Onlooker | None = None,
+        observer: RunObserver | None = None,
     ) -> None:
         status = status if status is not None else first_status(course)
         self._course = course
         self._actions = PreparedActions(course, functions, surroundings)
-        self._state = RunState(course, status, surroundings.clock, journal, onlooker)
+        self._state = RunState(course, status, surroundings.clock, journal, observer)
         self._workers = [
             ActionWorker(index, self._actions, self._state, surroundings, self._advance)
             for index in range(len(course.actions))
@@ -95,12 +95,12 @@ class ActionSetRun:
         return self._state.attempts > 0
 
     @property
-    def at_work(self) -> AtWork:
+    def at_work(self) -> RunningPhases:
         """The number of currently running phases."""
         with self._state.lock:
             if self._state.is_over:
-                return AtWork()
-            return AtWork(
+                return RunningPhases()
+            return RunningPhases(
                 sum(worker.is_at_work for worker in self._workers),
                 sum(worker.is_untouchable for worker in self._workers),
             )
@@ -149,7 +149,7 @@ class ActionSetRun:
         elif state.status.conditions:
             state.record(Resumed(state.now()))
 
-    def ring(self) -> None:
+    def process_timers(self) -> None:
         """Process all timers that are due."""
         state = self._state
         with state.lock:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.executor.run.state import Onlooker
+from kanister_py.executor.run.state import RunObserver
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
@@ -30,7 +30,7 @@ class RunSettings(NamedTuple):
     namespace: str = "default"
     registry: Registry[FunctionEntry] | None = None
     is_strict: bool = False
-    onlooker: Onlooker | None = None
+    observer: RunObserver | None = None
     checks_access: bool = False
     clock: Clock | None = None
     workers: int = 32

@@ -19,7 +19,7 @@ from kanister_py.ports.journal import Journal
 from kanister_py.ports.tracing import NO_SPAN, Span
 
 
-class Onlooker(Protocol):
+class RunObserver(Protocol):
     """Observer of a run. Called from any thread, one call at a time."""
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None: ...
@@ -33,7 +33,7 @@ class Host(Protocol):
     timers: TimerService
 
     def wake(self) -> None:
-        """Request a call of the run's `ring`."""
+        """Request a call of the run's `process_timers`."""
 
     def on_over(self) -> None:
         """Called once, when the run has ended or cannot go on."""
@@ -52,11 +52,11 @@ class RunState:
         status: Status,
         clock: Clock,
         journal: Journal | None,
-        onlooker: Onlooker | None,
+        observer: RunObserver | None,
     ) -> None:
         self.course: Final = course
         self.status = status
-        self.onlooker: Final = onlooker
+        self.observer: Final = observer
         self.now: Final = clock.now
         self.lock: Final = RLock()
         self.changed: Final = Condition(self.lock)
@@ -206,8 +206,8 @@ class RunState:
 
     def _apply(self, outcome: Outcome, status: Status) -> None:
         self.status = status
-        if self.onlooker is not None:
-            self.onlooker.on_outcome(outcome, status)
+        if self.observer is not None:
+            self.observer.on_outcome(outcome, status)
 
 
 class RunTimers:

@@ -7,7 +7,7 @@ from typing import cast
 
 from kanister_py.controller.actionsets.draining import Drain
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler
-from kanister_py.executor.run.run import AtWork
+from kanister_py.executor.run.run import RunningPhases
 from tests.fake_clock import FakeClock
 
 
@@ -18,16 +18,16 @@ class Writing:
 
     def __init__(self, looks: int) -> None:
         self._looks_left = looks
-        self.at_work = AtWork()
+        self.at_work = RunningPhases()
         self.seen_at_work = 0
 
     def drain(self) -> bool:
         self._looks_left -= 1
         if self._looks_left == 0:
-            self.at_work = AtWork(1, 1)
+            self.at_work = RunningPhases(1, 1)
         elif self._looks_left < 0:
             self.seen_at_work += self.at_work.untouchable
-            self.at_work = AtWork()
+            self.at_work = RunningPhases()
         return self._looks_left <= 0
 
 

@@ -139,7 +139,7 @@ class _AtEveryOutcome:
 def test_a_pod_is_there_until_it_is_written_down_how_its_phase_ended(world: World) -> None:
     eye = _AtEveryOutcome(world.cluster)
     going = started(
-        task("long", "sleep 600"), settings=RunSettings(cluster=world.cluster, onlooker=eye)
+        task("long", "sleep 600"), settings=RunSettings(cluster=world.cluster, observer=eye)
     )
     world.seen_pod(is_running)
     going.cancel()
