@@ -337,7 +337,7 @@ def invalid_override(seen: Preflight, spec: ActionSpec) -> Iterator[Obstacle]:
     if not any("pod_override" in getattr(model, "model_fields", ()) for model in models):
         return
     for wrong in shape_problems(spec.pod_override, "podOverride"):
-        if wrong.wanted:
+        if wrong.expected_type:
             message = f"{wrong}, in the ActionSet's action {spec.name}"
             yield Obstacle(None, (), message, InvalidPatch.reason)
 

@@ -151,5 +151,5 @@ def test_restic_with_a_profile_of_a_folder_is_refused_before_the_first_phase(
 
 def refused_before_it_began(status: Mapping[str, Any]) -> None:
     assert status["state"] == "failed"
-    assert "no folder that stands in for it" in status["error"]["message"]
+    assert "not replaced by a folder" in status["error"]["message"]
     assert [phase["state"] for phase in status["actions"][0]["phases"]] == ["pending", "failed"]

@@ -712,7 +712,7 @@ def test_a_misspelt_field_of_a_pod_override_is_a_warning_since_api_servers_pass_
     (finding,) = json.loads(done.out)["findings"]
     assert (done.code, finding["rule"], finding["severity"]) == (0, "pod-field-unknown", "warning")
     assert finding["message"].endswith(
-        "podOverride.conainers is no field of a pod; did you mean containers?"
+        "podOverride.conainers is not a field of a pod; did you mean containers?"
     )
 
 

@@ -204,7 +204,7 @@ def test_every_error_is_one_clear_line_and_exit_code_69(
         arguments, profile = [*arguments, "x", "-p", "{"], PROFILE
         arguments = ["location", "push", "-", "-s", "x"]
         profile = None
-        sense = b"names no location"
+        sense = b"has no location"
     done = program.run(*arguments, profile=profile, stdin=b"")
     assert done.returncode == 69
     assert sense in done.stderr

@@ -1,4 +1,4 @@
-"""Accesses to a cluster: verbs, the objects they act on, and where."""
+"""Permissions that a run needs in a cluster: verbs, resources and namespaces."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 
 class Access(NamedTuple):
-    """Verbs on one resource. `resource` may name a part of it: `pods/log`.
+    """Verbs on one resource or subresource, such as `pods/log`.
 
-    A `namespace` or `name` may still be a template; an empty namespace is the one of
-    the run, an empty name any object. `is_cluster_wide`: the resource has no namespaces.
+    `namespace` and `name` may be unrendered templates. An empty namespace is that of the
+    run, an empty name means all objects. `is_cluster_wide` is set for cluster-scoped resources.
     """
 
     group: str
@@ -28,19 +28,19 @@ class Access(NamedTuple):
 
 
 def merged(accesses: Iterable[Access]) -> list[Access]:
-    """Bring accesses to the same objects together, in a fixed order, each verb once.
+    """Merge permissions for the same objects, in a fixed order and without repeated verbs.
 
-    What names an object goes into what names none, where that allows the verb already.
+    Verbs on a named object are left out if they are allowed on all objects anyway.
     """
     verbs: dict[tuple[str, str, str, bool, str], set[str]] = {}
     for group, resource, more, namespace, name, is_cluster_wide in accesses:
         key = (group, resource, namespace, is_cluster_wide, name)
         verbs.setdefault(key, set()).update(more)
     result = []
-    for (group, resource, namespace, is_cluster_wide, name), found in sorted(verbs.items()):
-        left = found
+    for (group, resource, namespace, is_cluster_wide, name), allowed in sorted(verbs.items()):
+        left = allowed
         if name:
-            left = found - verbs.get((group, resource, namespace, is_cluster_wide, ""), set())
+            left = allowed - verbs.get((group, resource, namespace, is_cluster_wide, ""), set())
         if left:
             ordered = tuple(sorted(left, key=_rank))
             result.append(Access(group, resource, ordered, namespace, name, is_cluster_wide))

@@ -1,8 +1,7 @@
-"""Admission of built-in kinds: the defaults that an API server fills in, and what it refuses.
+"""Admission of built-in kinds: the defaults and the validation of an API server.
 
-Only what users would see or trip over: the defaults of pods and of the
-workloads around them, names, labels, the data of ConfigMaps and Secrets, and
-fields that may not change any more.
+Covers the rules that users notice: defaults of pods and workloads, names, labels, the data
+of ConfigMaps and Secrets, and immutable fields.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ KubeObject = dict[str, Any]
 
 
 def set_defaults(obj: KubeObject, kind: ResourceKind) -> None:
-    """Fill in what the API server fills in for a built-in kind, in place."""
+    """Set the API server's defaults for a built-in kind, in place."""
     fields = _SPEC_DEFAULTS.get(kind.group_kind)
     if fields is not None:
         spec = obj.setdefault("spec", {})
@@ -58,7 +57,7 @@ _SPEC_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def set_first_status(obj: KubeObject, kind: ResourceKind) -> None:
-    """Give a new object of a built-in kind the status it is born with, in place."""
+    """Set the initial status of a new object of a built-in kind, in place."""
     status = _FIRST_STATUS.get(kind.group_kind)
     obj["status"] = status(obj) if status is not None else {}
 
@@ -188,11 +187,11 @@ _FIRST_STATUS: Final[Mapping[str, Callable[[KubeObject], dict[str, Any]]]] = {
 }
 
 
-# Complaints
+# Validation
 
 
 def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
-    """Refuse what could not even be read as an object of its kind."""
+    """Raise `BadRequest` if an object cannot be decoded as its kind."""
     metadata = obj.get("metadata")
     places: dict[str, Any] = {}
     if isinstance(metadata, Mapping):
@@ -222,7 +221,9 @@ def _check_shape_of_spec(spec: Any, kind: ResourceKind) -> None:
         else:
             wrong = unreadable_field((template or {}).get("spec"), "spec.template.spec")
     if wrong is not None:
-        raise _unreadable(kind, wrong.path, wrong.value, _GO_TYPES.get(wrong.wanted, wrong.wanted))
+        raise _unreadable(
+            kind, wrong.path, wrong.value, _GO_TYPES.get(wrong.expected_type, wrong.expected_type)
+        )
 
 
 _GO_TYPES: Final = {
@@ -235,8 +236,8 @@ _GO_TYPES: Final = {
 _DATA_FIELDS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}
 
 
-def _unreadable(kind: ResourceKind, path: str, value: Any, wanted: str) -> BadRequest:
-    found = (
+def _unreadable(kind: ResourceKind, path: str, value: Any, go_type: str) -> BadRequest:
+    json_type = (
         "bool"
         if isinstance(value, bool)
         else "number"
@@ -249,13 +250,13 @@ def _unreadable(kind: ResourceKind, path: str, value: Any, wanted: str) -> BadRe
     )
     return BadRequest(
         f'{kind.kind} in version "{kind.gvr.version}" cannot be handled as a {kind.kind}: json: '
-        f"cannot unmarshal {found} into Go struct field {kind.kind}.{path} of type {wanted}"
+        f"cannot unmarshal {json_type} into Go struct field {kind.kind}.{path} of type {go_type}"
     )
 
 
 def check(obj: KubeObject, before: KubeObject | None, kind: ResourceKind) -> None:
-    """Refuse what breaks the rules of a kind, with every complaint at once."""
-    causes = _complaints_about_metadata(obj, kind)
+    """Raise `Invalid` with all violations of the rules of a kind."""
+    causes = _metadata_problems(obj, kind)
     if kind.group_kind in _CHECKS:
         causes += _CHECKS[kind.group_kind](obj)
     if before is not None and kind.group_kind in _FROZEN:
@@ -264,7 +265,7 @@ def check(obj: KubeObject, before: KubeObject | None, kind: ResourceKind) -> Non
 
 
 def refuse(obj: Mapping[str, Any], kind: ResourceKind, causes: list[Cause]) -> None:
-    """Raise one error for all problems, if there are any."""
+    """Raise `Invalid` if there are any causes."""
     if not causes:
         return
     name = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
@@ -297,7 +298,7 @@ _NAME_RULES: Final[Mapping[str, Callable[[str], str]]] = {
 }
 
 
-def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Cause]:
+def _metadata_problems(obj: KubeObject, kind: ResourceKind) -> list[Cause]:
     metadata = obj["metadata"]
     name = metadata["name"]
     why = _NAME_RULES.get(kind.group_kind, names.dns_subdomain_problem)(name)
@@ -323,9 +324,11 @@ def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Caus
             for field in ("apiVersion", "kind", "name", "uid")
             if not owner.get(field)
         ]
-    controllers = [each for each in metadata.get("ownerReferences") or () if each.get("controller")]
+    controllers = [
+        owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")
+    ]
     if len(controllers) > 1:
-        first, second = (each.get("name") for each in controllers[:2])
+        first, second = (owner.get("name") for owner in controllers[:2])
         why = (
             "Only one reference can have Controller set to true. "
             f'Found "true" in references for {first} and {second}'
@@ -361,16 +364,16 @@ def _check_secret(obj: KubeObject) -> list[Cause]:
     return _check_data(obj)
 
 
-def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause]:
+def _pod_spec_problems(spec: Mapping[str, Any], path: str) -> list[Cause]:
     containers = spec.get("containers")
     if not containers:
         return [_missing(f"{path}.containers")]
     causes = [
         cause
-        for field, known in _POD_CHOICES.items()
-        if (cause := _unsupported(f"{path}.{field}", spec.get(field), known))
+        for field, supported in _POD_CHOICES.items()
+        if (cause := _unsupported(f"{path}.{field}", spec.get(field), supported))
     ]
-    listed = [each or {} for each in spec.get("volumes") or ()]
+    listed = [volume or {} for volume in spec.get("volumes") or ()]
     causes += [
         _missing(f"{path}.volumes[{index}].name")
         for index, volume in enumerate(listed)
@@ -379,8 +382,8 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
     volumes = {volume.get("name") for volume in listed}
     seen: set[str] = set()
     for list_name in ("initContainers", "containers"):
-        for index, each in enumerate(spec.get(list_name) or ()):
-            place, container = f"{path}.{list_name}[{index}]", each or {}
+        for index, written in enumerate(spec.get(list_name) or ()):
+            place, container = f"{path}.{list_name}[{index}]", written or {}
             name = container.get("name", "")
             if not name:
                 causes.append(_missing(f"{place}.name"))
@@ -408,10 +411,10 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
     return causes
 
 
-def _unsupported(path: str, value: Any, known: Sequence[str]) -> Cause | None:
-    if not value or value in known:
+def _unsupported(path: str, value: Any, choices: Sequence[str]) -> Cause | None:
+    if not value or value in choices:
         return None
-    supported = ", ".join(f'"{each}"' for each in known)
+    supported = ", ".join(f'"{value}"' for value in choices)
     why = f'Unsupported value: "{value}": supported values: {supported}'
     return Cause(path, why, "FieldValueNotSupported")
 
@@ -440,7 +443,7 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
     pod_spec = spec_of(template)
     volumes = pod_spec.get("volumes") or []
     named = {volume.get("name") for volume in volumes}
-    # A StatefulSet gives each pod its claims as volumes; they are in no template of a pod.
+    # A StatefulSet adds volumes for its claims to every pod; the pod template has none.
     claims = [
         {"name": claim["metadata"]["name"], "emptyDir": {}}
         for claim in spec.get("volumeClaimTemplates") or ()
@@ -448,7 +451,7 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
     ]
     if claims:
         pod_spec = {**pod_spec, "volumes": [*volumes, *claims]}
-    return causes + _complaints_about_pod_spec(pod_spec, "spec.template.spec")
+    return causes + _pod_spec_problems(pod_spec, "spec.template.spec")
 
 
 def _check_claim(obj: KubeObject) -> list[Cause]:
@@ -464,7 +467,7 @@ def _check_claim(obj: KubeObject) -> list[Cause]:
 _CHECKS: Final[Mapping[str, Callable[[KubeObject], list[Cause]]]] = {
     "ConfigMap": _check_data,
     "Secret": _check_secret,
-    "Pod": lambda obj: _complaints_about_pod_spec(obj["spec"], "spec"),
+    "Pod": lambda obj: _pod_spec_problems(obj["spec"], "spec"),
     "PersistentVolumeClaim": _check_claim,
     "Deployment.apps": _check_workload,
     "StatefulSet.apps": _check_workload,
@@ -472,7 +475,7 @@ _CHECKS: Final[Mapping[str, Callable[[KubeObject], list[Cause]]]] = {
 }
 
 
-# What may not change
+# Immutable fields
 
 
 def _frozen_data(obj: KubeObject, before: KubeObject) -> list[Cause]:
@@ -480,9 +483,11 @@ def _frozen_data(obj: KubeObject, before: KubeObject) -> list[Cause]:
         return []
     changed = [] if obj.get("immutable") else ["immutable"]
     changed += [
-        each for each in ("data", "binaryData") if (obj.get(each) or {}) != (before.get(each) or {})
+        field
+        for field in ("data", "binaryData")
+        if (obj.get(field) or {}) != (before.get(field) or {})
     ]
-    return [_forbidden(each, "field is immutable when `immutable` is set") for each in changed]
+    return [_forbidden(field, "field is immutable when `immutable` is set") for field in changed]
 
 
 def _frozen_secret(obj: KubeObject, before: KubeObject) -> list[Cause]:
@@ -515,7 +520,7 @@ def _frozen_pod(obj: KubeObject, before: KubeObject) -> list[Cause]:
     ]
 
 
-# A pod is bound to its node through the same call here.
+# `nodeName` may change, since pods are bound to nodes by updates here.
 _POD_MAY_CHANGE: Final = frozenset(
     {"activeDeadlineSeconds", "tolerations", "nodeName", "ephemeralContainers"}
 )

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-# A certificate is renewed when a third of its life is left: time for a renewal that
-# fails for days.
+# A certificate is renewed when a third of its lifetime is left, so that failing renewals
+# can be retried for days.
 _LEFT_AT_RENEWAL: Final = 3
-# A new authority is published for so long before it signs anything.
+# Time for which a new authority is published before it signs certificates.
 STAGING: Final = timedelta(hours=24)
 
 
 class KeyPair(NamedTuple):
-    """A certificate and its private key, both in PEM. Printing it shows no key."""
+    """A certificate and its private key in PEM. The key is left out of the `repr`."""
 
     certificate: str
     key: str
@@ -25,7 +25,7 @@ class KeyPair(NamedTuple):
 
 
 class CertificateFacts(NamedTuple):
-    """Facts that a certificate states: its subject, issuer, times and names."""
+    """Fields of a certificate: subject, issuer, validity and names."""
 
     subject: str
     issuer: str
@@ -36,30 +36,30 @@ class CertificateFacts(NamedTuple):
     fingerprint: str = ""
 
     def is_due(self, now: datetime) -> bool:
-        """Say whether so little of its life is left that it is renewed."""
+        """Return whether the certificate should be renewed."""
         life = self.not_after - self.not_before
         return now >= self.not_after - life / _LEFT_AT_RENEWAL
 
-    def is_over(self, now: datetime) -> bool:
+    def is_expired(self, now: datetime) -> bool:
         return now >= self.not_after
 
 
 class AuthorityStep(StrEnum):
-    """Next step for an authority."""
+    """Next step in the rotation of an authority."""
 
     CREATE = "create"
-    """There is none yet."""
+    """Create the first authority."""
     KEEP = "keep"
     STAGE = "stage"
-    """A new one is made and published; the old one still signs."""
+    """Create and publish a new authority; the current one still signs."""
     PROMOTE = "promote"
-    """The new one signs from now on; the old one is still trusted."""
+    """Sign with the new authority; the former one is still trusted."""
     RETIRE = "retire"
-    """What the old one signed is over: it is trusted no more."""
+    """Stop trusting the former authority, since its certificates have expired."""
 
 
 class AuthorityFacts(NamedTuple):
-    """The authority that signs, the one that will, and the one that did."""
+    """The current authority, the next one and the former one."""
 
     current: CertificateFacts | None = None
     following: CertificateFacts | None = None
@@ -69,19 +69,19 @@ class AuthorityFacts(NamedTuple):
 def next_authority_step(
     authority: AuthorityFacts, now: datetime, staging: timedelta = STAGING
 ) -> AuthorityStep:
-    """Choose the step by which one authority follows another with no refusal meanwhile.
+    """Choose the next step of a rotation during which all valid certificates are trusted.
 
-    One that is not near its end is never touched, wherever it is from.
+    An authority that is not due for renewal is kept, even if it was created by another program.
     """
     current, following = authority.current, authority.following
     if current is None:
         return AuthorityStep.CREATE
     if following is not None:
-        is_known = now >= following.not_before + staging or current.is_over(now)
-        return AuthorityStep.PROMOTE if is_known else AuthorityStep.KEEP
+        is_published = now >= following.not_before + staging or current.is_expired(now)
+        return AuthorityStep.PROMOTE if is_published else AuthorityStep.KEEP
     if current.is_due(now):
         return AuthorityStep.STAGE
-    if authority.former is not None and authority.former.is_over(now):
+    if authority.former is not None and authority.former.is_expired(now):
         return AuthorityStep.RETIRE
     return AuthorityStep.KEEP
 
@@ -93,13 +93,13 @@ def why_renew(
     *,
     is_signed_by_current: bool,
 ) -> str:
-    """Say why a certificate is made anew, or nothing if it still does."""
+    """Return why a certificate must be renewed, or an empty string."""
     if certificate is None:
-        return "there is none"
-    if certificate.is_over(now):
-        return "it is over"
+        return "it does not exist"
+    if certificate.is_expired(now):
+        return "it has expired"
     if missing := sorted(set(names) - certificate.names):
-        return f"it does not name {', '.join(missing)}"
+        return f"it lacks the names {', '.join(missing)}"
     if not is_signed_by_current:
-        return "another authority signed it"
-    return "it is near its end" if certificate.is_due(now) else ""
+        return "it was signed by another authority"
+    return "it expires soon" if certificate.is_due(now) else ""

@@ -1,4 +1,4 @@
-"""Deep copies of JSON values, fast, and maps laid over each other."""
+"""Deep copies and deep merges of JSON values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def copy_json(value: Any) -> Any:
-    """Copy a value of JSON so that nothing of it is shared with the original.
+    """Return a deep copy of a JSON value. Mappings become dicts, and tuples lists.
 
-    Several times as fast as a general deep copy: there are no cycles and no
-    objects of other kinds to think of. Mappings become dicts, tuples lists.
+    Several times as fast as `copy.deepcopy`, which must also handle cycles and objects of
+    other types.
     """
     kind = type(value)
     if kind is dict:
-        # One flat copy first, in C; then only what is deep is looked at again.
+        # A shallow copy in C, of which only nested values are then replaced.
         copied = value.copy()
         for key, inside in value.items():
             if type(inside) not in _PLAIN:
@@ -32,15 +32,15 @@ def copy_json(value: Any) -> Any:
 
 
 def merged_maps(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay one map over another, and maps inside them over each other; neither is changed."""
-    laid = dict(one)
+    """Return a map with the values of `other` merged into `one`. Nested maps are merged, too."""
+    merged = dict(one)
     for key, value in other.items():
-        there = laid.get(key)
-        if isinstance(value, dict) and isinstance(there, dict):
-            laid[key] = merged_maps(there, value)
+        present = merged.get(key)
+        if isinstance(value, dict) and isinstance(present, dict):
+            merged[key] = merged_maps(present, value)
         else:
-            laid[key] = value
-    return laid
+            merged[key] = value
+    return merged
 
 
 _PLAIN = frozenset({str, int, bool, float, type(None)})

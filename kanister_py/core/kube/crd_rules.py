@@ -1,6 +1,7 @@
-"""CEL rules of custom resources (`x-kubernetes-validations`): what they refuse, changes included.
+"""CEL rules of custom resources (`x-kubernetes-validations`), transition rules included.
 
-As an API server judges them, but that texts with a format (`date-time`, `duration`) stay texts.
+Rules are evaluated as in an API server, except that strings with a format (`date-time`,
+`duration`) stay strings.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _KEYWORDS: Final = RESERVED | {"true", "false", "null", "in"}
 
 
 def unreadable_rules(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Say which rules of a schema are no CEL."""
+    """Yield the rules of a schema that are not valid CEL."""
     for index, rule in enumerate(schema.get(RULES) or ()):
         for key in ("rule", "messageExpression"):
             try:
@@ -44,7 +45,7 @@ def unreadable_rules(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def broken_rules(value: Any, before: Any, schema: Mapping[str, Any]) -> list[Cause]:
-    """Say which rules an object breaks; `before` is what it was, None for a new one."""
+    """Return the rules that an object breaks. `before` is the old object, None for a new one."""
     return [*_broken(value, _NOTHING if before is None else before, schema, "")]
 
 
@@ -66,8 +67,8 @@ def _broken(value: Any, old: Any, schema: Mapping[str, Any], path: str) -> Itera
                 was = old.get(key, _NOTHING) if isinstance(old, dict) else _NOTHING
                 yield from _broken(inside, was, of, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
-        known = old if isinstance(old, list) else []
-        olds = {keys: item for item in known if (keys := _keys_of(item, schema))}
+        old_items = old if isinstance(old, list) else []
+        olds = {keys: item for item in old_items if (keys := _keys_of(item, schema))}
         for index, item in enumerate(value):
             was = olds.get(_keys_of(item, schema), _NOTHING)
             yield from _broken(item, was, schema["items"], f"{path}[{index}]")
@@ -79,7 +80,7 @@ def _why_broken(rule: Mapping[str, Any], value: Any, old: Any, schema: Mapping[s
     if is_about_change and is_new and not rule.get("optionalOldSelf"):
         return ""
     if not is_about_change and not is_new and value == old:
-        # What was wrong before the rule came may stay until it is touched.
+        # Ratcheting: invalid values from before the rule are accepted until they change.
         return ""
     has_escapes = "__" in f"{text}{rule.get('messageExpression')}"
     variables = {"self": _escaped(value, schema) if has_escapes else value}
@@ -98,7 +99,7 @@ def _why_broken(rule: Mapping[str, Any], value: Any, old: Any, schema: Mapping[s
 
 
 def _keys_of(item: Any, schema: Mapping[str, Any]) -> str:
-    """Say which item of a list of type map this is; in other lists none is known."""
+    """Return the key of an item in a list of type map, or an empty string for other lists."""
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(item, Mapping):
         return ""
@@ -106,7 +107,7 @@ def _keys_of(item: Any, schema: Mapping[str, Any]) -> str:
 
 
 def _escaped(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Give fields the names under which CEL can read them, such as `__namespace__`."""
+    """Escape the names of fields that are not CEL identifiers, such as `__namespace__`."""
     if isinstance(value, Mapping):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         inner = additional if isinstance(additional, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Schemas of custom resources: the fields that they prune, and the values that they refuse."""
+"""Validation and pruning of custom resources by their schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALWAYS_KEPT: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> None:
-    """Take away every field that the schema does not name, in place."""
+    """Remove the fields that are not in the schema, in place."""
     if isinstance(value, dict):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         keeps = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or additional is True
@@ -34,22 +34,22 @@ def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> No
 
 
 def schema_problems(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
-    """Say everything that is wrong with a value in the eyes of the schema."""
-    return [*_complaints(value, schema, "")]
+    """Return every violation of a schema by a value."""
+    return [*_problems(value, schema, "")]
 
 
-def _complaints(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    wanted = schema.get("type")
+def _problems(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    type_ = schema.get("type")
     if value is None:
-        if wanted and not schema.get("nullable"):
-            yield _wrong_type(value, path, wanted)
+        if type_ and not schema.get("nullable"):
+            yield _wrong_type(value, path, type_)
         return
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, bool) or not isinstance(value, int | str):
             yield _wrong_type(value, path, "integer,string")
             return
-    elif wanted and not _is_of_type(value, wanted):
-        yield _wrong_type(value, path, wanted)
+    elif type_ and not _is_of_type(value, type_):
+        yield _wrong_type(value, path, type_)
         return
     enum = schema.get("enum")
     if enum is not None and value not in enum:
@@ -57,9 +57,9 @@ def _complaints(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Ca
         why = f'Unsupported value: "{value}": supported values: {supported}'
         yield Cause(path or "<nil>", why, "FieldValueNotSupported")
     if isinstance(value, dict):
-        yield from _complaints_of_object(value, schema, path)
+        yield from _object_problems(value, schema, path)
     elif isinstance(value, list):
-        yield from _complaints_of_list(value, schema, path)
+        yield from _list_problems(value, schema, path)
     elif isinstance(value, str):
         yield from _beyond(value, len(value), schema, path, ("maxLength", "minLength"))
         pattern = schema.get("pattern")
@@ -69,12 +69,12 @@ def _complaints(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Ca
         yield from _beyond(value, value, schema, path, ("minimum", "maximum"))
 
 
-def _is_of_type(value: Any, wanted: str) -> bool:
-    if wanted in ("integer", "number"):
+def _is_of_type(value: Any, type_: str) -> bool:
+    if type_ in ("integer", "number"):
         is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        is_number = is_whole if wanted == "integer" else isinstance(value, int | float)
+        is_number = is_whole if type_ == "integer" else isinstance(value, int | float)
         return is_number and not isinstance(value, bool)
-    return isinstance(value, _TYPES.get(wanted, object))
+    return isinstance(value, _TYPES.get(type_, object))
 
 
 _TYPES: Final[Mapping[str, type]] = {"object": dict, "array": list, "string": str, "boolean": bool}
@@ -85,17 +85,23 @@ def _type_name(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "boolean"
-    for name, known in (("string", str), ("integer", int), ("number", float), ("array", list)):
-        if isinstance(value, known):
+    for name, python_type in (
+        ("string", str),
+        ("integer", int),
+        ("number", float),
+        ("array", list),
+    ):
+        if isinstance(value, python_type):
             return name
     return "object"
 
 
-def _wrong_type(value: Any, path: str, wanted: str) -> Cause:
-    found = _type_name(value)
+def _wrong_type(value: Any, path: str, type_: str) -> Cause:
+    type_name = _type_name(value)
     return Cause(
         path or "<nil>",
-        f'Invalid value: "{found}": {path or "<root>"} in body must be of type {wanted}: "{found}"',
+        f'Invalid value: "{type_name}": {path or "<root>"} in body must be of type {type_}: '
+        f'"{type_name}"',
         "FieldValueTypeInvalid",
     )
 
@@ -104,7 +110,7 @@ def _inside(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _complaints_of_object(
+def _object_problems(
     value: Mapping[str, Any], schema: Mapping[str, Any], path: str
 ) -> Iterator[Cause]:
     for key in schema.get("required") or ():
@@ -114,24 +120,24 @@ def _complaints_of_object(
     for key, inside in value.items():
         of = properties.get(key, additional)
         if isinstance(of, dict):
-            yield from _complaints(inside, of, _inside(path, key))
+            yield from _problems(inside, of, _inside(path, key))
     yield from _beyond(len(value), len(value), schema, path, ("maxProperties",))
 
 
-def _complaints_of_list(value: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
+def _list_problems(value: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
-            yield from _complaints(item, items, f"{path}[{index}]")
+            yield from _problems(item, items, f"{path}[{index}]")
     yield from _beyond(len(value), len(value), schema, path, ("maxItems", "minItems"))
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys and schema.get("x-kubernetes-list-type") == "map":
         seen: set[str] = set()
         for index, item in enumerate(value):
-            mine = str([item.get(key) for key in keys]) if isinstance(item, Mapping) else str(item)
-            if mine in seen:
+            key = str([item.get(key) for key in keys]) if isinstance(item, Mapping) else str(item)
+            if key in seen:
                 yield Cause(f"{path}[{index}]", "Duplicate value", "FieldValueDuplicate")
-            seen.add(mine)
+            seen.add(key)
 
 
 def _matches(pattern: str, value: str) -> bool:
@@ -159,6 +165,6 @@ def _beyond(
 
 
 def invalid(path: str, value: Any, why: str) -> Cause:
-    """Say that a value may not be what it is."""
+    """Build the cause for an invalid value."""
     shown = f'"{value}"' if isinstance(value, str) else value
     return Cause(path, f"Invalid value: {shown}: {why}", "FieldValueInvalid")

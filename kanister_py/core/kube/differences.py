@@ -1,4 +1,4 @@
-"""Differences between two values of JSON, by path."""
+"""Differences between two JSON values, by path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_CHARACTERS = 60
 
 
 class Difference(NamedTuple):
-    """One place in which the later value is another. Texts are JSON, empty for nothing there."""
+    """A path at which two values differ. `before` and `after` are JSON, empty if absent."""
 
     path: str
     before: str
@@ -28,10 +28,10 @@ class Difference(NamedTuple):
 
 
 def differences_of(before: Any, after: Any) -> list[Difference]:
-    """List the places that were added, removed or changed, in the order of their paths.
+    """List the values that were added, removed or changed, sorted by path.
 
-    A part that is there on one side only is one difference, however much is in it.
-    Items of lists are compared by their place.
+    A value that exists on one side only is a single difference. Items of
+    lists are compared by index.
     """
     return [
         Difference(text_of_path(path), _short(one), _short(other))

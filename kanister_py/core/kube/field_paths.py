@@ -1,6 +1,7 @@
-"""Field paths of compositions: reading, writing and merging what is at one.
+"""Field paths of compositions: reading, writing and merging values.
 
-What they do at the edges, and what they say when they fail, is part of what functions answer.
+Edge cases and error messages match Crossplane's, since they reach users in the results of
+functions.
 """
 
 from __future__ import annotations
@@ -11,46 +12,45 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kanister_py.core.errors import UsageError
 from kanister_py.gotemplate.quoting import quote
 
-# What these say is part of what functions answer on the wire, word for word: they begin
-# with the path, small letters included.
+# The messages are the same, word for word, as in Crossplane's functions: they begin
+# with the path, in lower case.
 
 
 class FieldPathError(UsageError, reason="FieldPathInvalid"):
-    """A field path of a composition cannot be read, or not be followed in an object."""
+    """A field path of a composition cannot be parsed, or does not fit the object."""
 
 
 class FieldNotFound(FieldPathError, reason="FieldNotFound"):
-    """A field path leads to where nothing is; there may be something later."""
+    """The object has no value at a field path, but may have one later."""
 
 
 Step: TypeAlias = str | int
-"""A field's name, or an index into a list."""
+"""Name of a field, or index of an item."""
 
 WILDCARD: Final = "*"
 MAX_INDEX: Final = 1024
-"""Nothing is written behind this index: a list is filled up to it."""
+"""Highest index that can be written. Lists are filled with nulls up to an index."""
 
 _MAX_UINT32: Final = (1 << 32) - 1
-# Longer ones are written by no hand, and need not be remembered.
+# Longer paths are generated, and are not cached.
 _MAX_CACHED_LENGTH: Final = 512
-# How many paths one path with wildcards may stand for.
+# Limit for the number of paths to which one path with wildcards expands.
 _MAX_EXPANDED: Final = 100_000
 
 
 class MergeOptions(NamedTuple):
-    """Options for merging a value with one that is there already."""
+    """Options for merging a value into an existing one."""
 
     keep_map_values: bool = False
-    """In maps, what is there wins over what comes, unless it is empty."""
+    """Existing values in maps are kept unless they are empty."""
     append_slice: bool = False
-    """What comes in a list is put behind what is there, instead of in its place."""
+    """Items of lists are appended to the existing list instead of replacing it."""
 
 
 class FieldPath:
-    """One field path, read once.
+    """A parsed field path.
 
-    `get` answers what the object itself holds; `set` puts the value itself there. Both
-    expect an object of dicts and lists.
+    `get` and `set` do not copy values. Objects must consist of dicts and lists.
     """
 
     __slots__ = ("_index_too_large", "steps", "text")
@@ -58,7 +58,7 @@ class FieldPath:
     def __init__(self, steps: tuple[Step, ...], text: str | None = None) -> None:
         self.steps = steps
         self.text = write_steps(steps) if text is None else text
-        """As it was written."""
+        """The path as written by the user."""
         self._index_too_large = next(
             (step for step in steps if type(step) is int and step > MAX_INDEX), None
         )
@@ -70,41 +70,44 @@ class FieldPath:
         return f"FieldPath({self.text!r})"
 
     def get(self, obj: Any) -> Any:
-        """Say what is at the path. FieldNotFound: nothing; any other error: nothing can be."""
+        """Return the value at the path.
+
+        Raises `FieldNotFound` if it is absent, and `FieldPathError` if the path does not fit.
+        """
         value = obj
-        for done, step in enumerate(self.steps):
+        for index, step in enumerate(self.steps):
             if type(step) is str:
                 if isinstance(value, dict):
                     try:
                         value = value[step]
                     except KeyError:
                         raise FieldNotFound(
-                            f"{write_steps(self.steps[: done + 1])}: no such field"
+                            f"{write_steps(self.steps[: index + 1])}: no such field"
                         ) from None
                 elif value is None:
-                    raise FieldNotFound(f"{write_steps(self.steps[:done])}: expected map, got nil")
+                    raise FieldNotFound(f"{write_steps(self.steps[:index])}: expected map, got nil")
                 else:
-                    raise FieldPathError(f"{write_steps(self.steps[:done])}: not an object")
+                    raise FieldPathError(f"{write_steps(self.steps[:index])}: not an object")
             elif not isinstance(value, list):
-                raise FieldPathError(f"{write_steps(self.steps[:done])}: not an array")
+                raise FieldPathError(f"{write_steps(self.steps[:index])}: not an array")
             elif step >= len(value):  # type: ignore[operator]  # it is an int: it was no str
-                raise FieldNotFound(f"{write_steps(self.steps[: done + 1])}: no such element")
+                raise FieldNotFound(f"{write_steps(self.steps[: index + 1])}: no such element")
             else:
                 value = value[step]  # type: ignore[index]  # as above
         return value if self.steps else None
 
     def find(self, obj: Any) -> Any:
-        """Say what is at the path, and None where nothing is; an error: nothing can be."""
+        """Return the value at the path, or None if it is absent."""
         try:
             return self.get(obj)
         except FieldNotFound:
             return None
 
     def set(self, obj: dict[str, Any], value: Any) -> None:
-        """Put a value at the path, in place; what is missing on the way is made.
+        """Set the value at the path, in place. Missing maps and lists are created.
 
-        A list is filled up with nulls as far as an index needs it. A null on the way
-        is not replaced in a map, but is in a list.
+        Lists are filled with nulls up to an index. A null in the middle of the path is
+        replaced in a list, but not in a map.
         """
         steps = self.steps
         if self._index_too_large is not None:
@@ -113,35 +116,34 @@ class FieldPath:
             )
         target: Any = obj
         last = len(steps) - 1
-        for done, step in enumerate(steps):
+        for index, step in enumerate(steps):
             if type(step) is str:
                 if not isinstance(target, dict):
-                    raise FieldPathError(f"{write_steps(steps[:done])} is not an object")
-                if done == last:
+                    raise FieldPathError(f"{write_steps(steps[:index])} is not an object")
+                if index == last:
                     target[step] = value
                     return
-                there = target.get(step, _MISSING)
+                child = target.get(step, _MISSING)
             else:
                 if not isinstance(target, list):
-                    raise FieldPathError(f"{write_steps(steps[:done])} is not an array")
-                if done == last:
+                    raise FieldPathError(f"{write_steps(steps[:index])} is not an array")
+                if index == last:
                     target[step] = value  # type: ignore[index]  # it is an int: it was no str
                     return
-                there = target[step]  # type: ignore[index]  # as above
-                if there is None:
-                    there = _MISSING
-            following = steps[done + 1]
-            if there is _MISSING:
-                there = target[step] = [None] * (following + 1) if type(following) is int else {}
-            elif type(following) is int and isinstance(there, list) and following >= len(there):
-                there.extend([None] * (following + 1 - len(there)))
-            target = there
+                child = target[step]  # type: ignore[index]  # as above
+                if child is None:
+                    child = _MISSING
+            following = steps[index + 1]
+            if child is _MISSING:
+                child = target[step] = [None] * (following + 1) if type(following) is int else {}
+            elif type(following) is int and isinstance(child, list) and following >= len(child):
+                child.extend([None] * (following + 1 - len(child)))
+            target = child
 
     def expand(self, obj: Any) -> list[FieldPath]:
-        """Say which paths a path with wildcards stands for in an object.
+        """Return the paths to which a path with wildcards expands in an object.
 
-        One that leads to where nothing is stands for none, even where the wildcard
-        itself finds something.
+        Paths without a value in the object are left out.
         """
         expanded: list[tuple[Step, ...]] = []
         try:
@@ -150,9 +152,9 @@ class FieldPath:
             raise type(error)(
                 f"cannot expand wildcards for segments: {_quoted(str(self))}: {error}"
             ) from error
-        # Written and read again: a name that cannot be written as part of a path is an
-        # error here, as it is where the path is written out.
-        return [parse_field_path(write_steps(each)) for each in expanded]
+        # Formatting and parsing again raises an error for names that cannot be part of a
+        # path, as Crossplane does.
+        return [parse_field_path(write_steps(steps)) for steps in expanded]
 
 
 _MISSING: Final = object()
@@ -161,7 +163,7 @@ _MISSING: Final = object()
 def _expand(
     obj: Any, steps: tuple[Step, ...], start: int, expanded: list[tuple[Step, ...]]
 ) -> None:
-    """Add the paths that these steps stand for; those before `start` are no wildcards."""
+    """Collect the expanded paths. Steps before `start` contain no wildcards."""
     for at in range(start, len(steps)):
         if steps[at] != WILDCARD:
             continue
@@ -169,24 +171,24 @@ def _expand(
             value = FieldPath(steps[:at], "").get(obj) if at else obj
         except FieldNotFound:
             return
-        found: list[Step]
+        matches: list[Step]
         if isinstance(value, list):
-            found = list(range(len(value)))
+            matches = list(range(len(value)))
         elif isinstance(value, dict):
-            found = [key.strip("'\"") for key in value]
+            matches = [key.strip("'\"") for key in value]
         elif value is None:
             raise FieldNotFound(
                 f"wildcard field {_quoted(write_steps(steps[:at]))} is not found in the path"
             )
         else:
             raise FieldPathError(f"{_quoted(write_steps(steps[:at]))}: unexpected wildcard usage")
-        for step in found:
-            each = (*steps[:at], step, *steps[at + 1 :])
+        for step in matches:
+            expanded_steps = (*steps[:at], step, *steps[at + 1 :])
             try:
-                _expand(obj, each, at + 1, expanded)
+                _expand(obj, expanded_steps, at + 1, expanded)
             except FieldPathError as error:
                 raise type(error)(
-                    f"{_quoted(write_steps(each))}: cannot expand wildcards: {error}"
+                    f"{_quoted(write_steps(expanded_steps))}: cannot expand wildcards: {error}"
                 ) from error
         return
     try:
@@ -199,7 +201,7 @@ def _expand(
 
 
 def write_steps(steps: tuple[Step, ...]) -> str:
-    """Write steps as a path."""
+    """Format steps as a path."""
     text = ""
     for step in steps:
         if isinstance(step, int) or step == WILDCARD or "." in step:
@@ -210,10 +212,10 @@ def write_steps(steps: tuple[Step, ...]) -> str:
 
 
 def parse_field_path(text: str) -> FieldPath:
-    """Read a path.
+    """Parse a path.
 
-    In brackets a whole number of 32 bits is an index, anything else a name; quotes
-    around a name are taken off wherever it stands.
+    A 32-bit whole number in brackets is an index, anything else a name. Quotes around
+    names are removed.
     """
     return _parse(text) if len(text) > _MAX_CACHED_LENGTH else _parse_cached(text)
 
@@ -278,29 +280,29 @@ def _quoted(text: str) -> str:
 # Merging
 
 
-def merge_values(there: Any, value: Any, options: MergeOptions) -> Any:
-    """Merge a value into one that is there; the latter may be changed by it.
+def merge_values(present: Any, value: Any, options: MergeOptions) -> Any:
+    """Merge a value into an existing one, which may be modified.
 
-    Of a list, only what is not there yet is appended, but in lists further inside
-    everything is. Numbers are the same only if their types are.
+    Only new items are appended to a list, but all items to nested lists. Numbers are equal
+    only if their types are.
     """
-    if there is None or value is None:
+    if present is None or value is None:
         return value
-    if options.append_slice and isinstance(there, list) and isinstance(value, list):
-        value = [each for each in value if not any(_is_same(each, old) for old in there)]
-    wrapped = {"": there}
+    if options.append_slice and isinstance(present, list) and isinstance(value, list):
+        value = [item for item in value if not any(_is_same(item, old) for old in present)]
+    wrapped = {"": present}
     _merge_maps(wrapped, {"": value}, overwrite=not options.keep_map_values, options=options)
     return wrapped[""]
 
 
 def _merge_maps(
-    there: dict[str, Any], coming: dict[str, Any], *, overwrite: bool, options: MergeOptions
+    present: dict[str, Any], incoming: dict[str, Any], *, overwrite: bool, options: MergeOptions
 ) -> None:
-    for key, value in coming.items():
-        old = there.get(key)
+    for key, value in incoming.items():
+        old = present.get(key)
         if value is None:
             if overwrite:
-                there[key] = None
+                present[key] = None
             continue
         if isinstance(value, dict):
             if isinstance(old, dict):
@@ -309,14 +311,14 @@ def _merge_maps(
                     continue
         elif isinstance(value, list):
             if options.append_slice:
-                there[key] = _appended(old, value)
+                present[key] = _appended(old, value)
             elif overwrite:
-                there[key] = value
+                present[key] = value
             if isinstance(old, list) and old:
                 continue
         if overwrite or not old:
-            # Behind an empty list, or in place of something else, all that came stands.
-            there[key] = value
+            # An empty list, or a value of another type, is replaced by the whole new value.
+            present[key] = value
 
 
 def _appended(old: Any, value: list[Any]) -> list[Any]:
@@ -329,19 +331,19 @@ def _appended(old: Any, value: list[Any]) -> list[Any]:
 
 
 def go_type(value: Any) -> str:
-    """Name the type that Go has for a value of JSON that is no list."""
+    """Return the Go type of a JSON value that is not a list."""
     if isinstance(value, dict):
         return "map[string]interface {}"
     return {bool: "bool", str: "string", int: "int64"}.get(type(value), "float64")
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Say whether two values are equal, types of numbers included."""
+    """Return whether two values are equal, types of numbers included."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(
-            _is_same(each, other[key]) for key, each in one.items()
+            _is_same(part, other[key]) for key, part in one.items()
         )
     if isinstance(one, list):
         return len(one) == len(other) and all(map(_is_same, one, other))

@@ -23,37 +23,37 @@ class InvalidJSONPath(Unusable, reason="InvalidJSONPath"):
 
 _Step: TypeAlias = "Callable[[_Search, list[Any]], Iterable[Any]]"
 _Node: TypeAlias = "_Step | str"
-"""A step, or a word of the template itself: `range` or `end`."""
+"""A step, or one of the keywords `range` and `end`."""
 _Part: TypeAlias = "tuple[_Node, ...] | str"
-"""A template alternates between plain text and what stands in braces."""
+"""Part of a template: plain text, or an expression in braces."""
 
 
 class JSONPath(NamedTuple):
-    """A template that was read once and may be asked often."""
+    """A parsed template, which can be evaluated repeatedly."""
 
     text: str
     parts: tuple[_Part, ...]
 
     def find(self, obj: Any, *, allow_missing: bool = False) -> list[list[Any]]:
-        """Give, for each part of the template, what it finds.
+        """Return the results of every part of the template.
 
-        A field that nothing has is an error unless `allow_missing`.
+        Raises `InvalidJSONPath` for a missing field unless `allow_missing` is set.
         """
         return _Search(self.text, allow_missing).block(self.parts, 0, [obj], depth=0)
 
     def render(self, obj: Any, *, allow_missing: bool = False) -> str:
-        """Write what is found as kubectl prints it: maps and lists as JSON, the rest as text."""
-        found = self.find(obj, allow_missing=allow_missing)
-        return "".join(" ".join(_printed(value) for value in values) for values in found)
+        """Return the results as kubectl prints them: maps and lists as JSON, the rest as text."""
+        results = self.find(obj, allow_missing=allow_missing)
+        return "".join(" ".join(_printed(value) for value in values) for values in results)
 
 
 @lru_cache(maxsize=512)
 def parse_jsonpath(text: str) -> JSONPath:
-    """Read a template: text outside braces stands for itself."""
+    """Parse a template. Text outside braces is printed unchanged."""
     return JSONPath(text, tuple(_template(text)))
 
 
-# Reading a template
+# Parsing
 
 
 def _template(text: str) -> Iterator[_Part]:
@@ -107,10 +107,10 @@ class _Reader:
             self._read_one(sign, nodes)
 
     def _read_one(self, sign: str, nodes: list[_Node]) -> None:
-        rest = self.text[self.at :]
-        if rest.startswith("[?("):
+        remaining = self.text[self.at :]
+        if remaining.startswith("[?("):
             nodes.append(self._filter())
-        elif rest.startswith(".."):
+        elif remaining.startswith(".."):
             self._descent(nodes)
         elif sign in " @$":
             self.at += 1
@@ -130,17 +130,17 @@ class _Reader:
             raise self.failure(f"unrecognized character in action: U+{ord(sign):04X} '{sign}'")
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        """Take what a pattern finds here; nothing if it does not fit."""
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        """Consume and return the text that a pattern matches here, or an empty string."""
+        match = pattern.match(self.text, self.at)
+        if match is None:
             return ""
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
     def _field(self) -> _Node:
-        taken = self._take(_FIELD)
-        name = taken.replace("\\", "")
-        return _all_inside if taken == "*" else lambda search, current: search.field(name, current)
+        text = self._take(_FIELD)
+        name = text.replace("\\", "")
+        return _all_inside if text == "*" else lambda search, current: search.field(name, current)
 
     def _descent(self, nodes: list[_Node]) -> None:
         if nodes and nodes[-1] is _descent:
@@ -165,8 +165,8 @@ class _Reader:
         value = _ESCAPE.sub(partial(self._unescaped, quoted), quoted[1:-1])
         return lambda _search, _current: [value]
 
-    def _unescaped(self, quoted: str, found: re.Match[str]) -> str:
-        escape: str = found[1]
+    def _unescaped(self, quoted: str, match: re.Match[str]) -> str:
+        escape: str = match[1]
         if escape in _ESCAPES:
             return _ESCAPES[escape]
         if escape[0] in "xu" and len(escape) > 1:
@@ -185,24 +185,24 @@ class _Reader:
             inside = ":"
         if "," in inside:
             parts = [_expression(f"[{part.strip(' ')}]") for part in inside.split(",")]
-            return (lambda search, current: chain(*(search.walk(each, current) for each in parts)),)
+            return (lambda search, current: chain(*(search.walk(part, current) for part in parts)),)
         name = _NAME_IN_BRACKETS.match(inside)
         if name is not None:
             return _expression(f".{name[1]}")
         return (self._slice(inside),)
 
     def _slice(self, inside: str) -> _Step:
-        found = _SLICE.match(inside)
-        if found is None:
+        match = _SLICE.match(inside)
+        if match is None:
             raise self.failure(f"invalid array index {inside}")
         numbers: list[int | None] = []
-        for raw in found.groups():
+        for raw in match.groups():
             number = (raw or "").lstrip(":")
             if number == "-" or len(number) > _MOST_DIGITS:
                 raise self.failure(f"array index {number} is not a number")
             numbers.append(int(number) if number else None)
         start, end, step = numbers
-        is_derived = not found[2]
+        is_derived = not match[2]
         if is_derived:
             end = (start or 0) + 1
         return lambda search, current: (
@@ -255,10 +255,10 @@ _ESCAPES: Final = {
 }
 
 
-# Searching
+# Evaluation
 
 
-def _literal(value: float | bool) -> _Step:  # a value as any other
+def _literal(value: float | bool) -> _Step:  # a constant step
     return lambda _search, current: [value for _ in current]
 
 
@@ -267,7 +267,7 @@ def _all_inside(_search: _Search, current: list[Any]) -> Iterable[Any]:
 
 
 def _descent(_search: _Search, current: list[Any]) -> Iterable[Any]:
-    return (found for value in current for found in _descendants(value))
+    return (descendant for value in current for descendant in _descendants(value))
 
 
 class _Search(NamedTuple):
@@ -280,31 +280,31 @@ class _Search(NamedTuple):
     def block(
         self, parts: Sequence[_Part], at: int, current: list[Any], depth: int
     ) -> list[list[Any]]:
-        """Go through parts until the end of this block; say what was found."""
-        found: list[list[Any]] = []
+        """Evaluate parts until the end of the block, and return the results."""
+        results: list[list[Any]] = []
         while at < len(parts):
             part = parts[at]
             at += 1
             if isinstance(part, str):
-                found.append([part])
+                results.append([part])
                 continue
             word = next((node for node in part if isinstance(node, str)), "")
             if word == "end":
                 if depth == 0:
                     raise self.failure("not in range, nothing to end")
-                return found
+                return results
             if word == "range":
                 end = self._end_of_block(parts, at)
                 items = self.walk([node for node in part if not isinstance(node, str)], current)
                 if not items:
-                    # As kubectl does it: what the block asks for must exist even so.
+                    # As in kubectl, the fields in the block must exist even without items.
                     self.block(parts, at, [None], depth + 1)
                 for item in items:
-                    found.extend(self.block(parts, at, [item], depth + 1))
+                    results.extend(self.block(parts, at, [item], depth + 1))
                 at = end
                 continue
-            found.append(self.walk(part, current))
-        return found
+            results.append(self.walk(part, current))
+        return results
 
     def _end_of_block(self, parts: Sequence[_Part], at: int) -> int:
         depth = 1
@@ -314,7 +314,7 @@ class _Search(NamedTuple):
                 depth += {"range": 1, "end": -1}.get(node, 0) if isinstance(node, str) else 0
             if depth == 0:
                 return index + 1
-        # Nobody ended it: what follows is then asked of the outer object as well.
+        # The block is not closed: the following parts are also evaluated for the outer object.
         return at
 
     def walk(self, nodes: Sequence[_Node], current: list[Any]) -> list[Any]:
@@ -327,15 +327,15 @@ class _Search(NamedTuple):
     def field(self, name: str, current: list[Any]) -> list[Any]:
         if not current:
             return []
-        found = [value[name] for value in current if isinstance(value, Mapping) and name in value]
-        if not found and not self.allow_missing:
+        values = [value[name] for value in current if isinstance(value, Mapping) and name in value]
+        if not values and not self.allow_missing:
             raise self.failure(f"{name} is not found")
-        return found
+        return values
 
     def sliced(
         self, value: Any, start: int | None, end: int | None, step: int | None, is_derived: bool
     ) -> Sequence[Any]:
-        """Take a slice; that of one index ends at the next one, which is derived from it."""
+        """Return a slice. With `is_derived`, `end` was computed from a single index."""
         if value is None:
             return ()
         if not isinstance(value, list):
@@ -362,10 +362,10 @@ class _Search(NamedTuple):
     def filtered(
         self, value: Any, left: Sequence[_Node], sign: str, right: Sequence[_Node]
     ) -> Iterator[Any]:
-        """Give the items for which a comparison holds; without a sign, those that have `left`."""
+        """Yield the items that match a comparison; without a sign, the items with `left`."""
         if not isinstance(value, list):
-            found = "<invalid reflect.Value>" if value is None else _go_text(value)
-            raise self.failure(f"{found} is not array or slice and cannot be filtered")
+            text = "<invalid reflect.Value>" if value is None else _go_text(value)
+            raise self.failure(f"{text} is not array or slice and cannot be filtered")
         for item in value:
             if not sign:
                 if self._exists(left, item):
@@ -447,7 +447,7 @@ def _printed(value: Any) -> str:
 
 
 def _as_go_writes(value: Any) -> Any:
-    """Turn whole floats to integers: Go writes `2`, Python `2.0`."""
+    """Convert whole floats to integers: Go prints `2`, Python `2.0`."""
     if isinstance(value, Mapping):
         return {key: _as_go_writes(inside) for key, inside in value.items()}
     if isinstance(value, list):
@@ -457,7 +457,7 @@ def _as_go_writes(value: Any) -> Any:
     return value
 
 
-# Go escapes these in JSON, so that it may stand in a web page.
+# Go escapes these characters in JSON for use in HTML.
 _HTML: Final = {
     "<": "\\u003c",
     ">": "\\u003e",

@@ -1,6 +1,6 @@
-"""Locations of object stores: which bucket a Profile means, and with which credential.
+"""Locations of object stores: the bucket and the credential in a Profile.
 
-Loaded by `kando` at each call: standard library only.
+`kando` loads this module at every call, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kanister_py.core.errors import UsageError
 
 
 class InvalidProfile(UsageError, reason="InvalidProfile"):
-    """A Profile, or a Secret it refers to, is not what a location is opened with."""
+    """A Profile, or a Secret that it refers to, is not valid."""
 
 
 class StoreKind(StrEnum):
@@ -29,11 +29,11 @@ class StoreKind(StrEnum):
 
 
 class Credential(NamedTuple):
-    """Credential of a bucket: an identity and its secret, whatever a store calls them.
+    """Credential of a bucket: an identity and its secret.
 
-    S3: access key, with a `role` to take on, or with a `token` as one that was taken on has.
-    GCS: project and the JSON of a service account. Azure: storage account and key, or the
-    token of a federated identity.
+    S3: access key, with a `role` to assume or the `token` of an assumed role. GCS: project
+    and the JSON of a service account. Azure: storage account and key, or the token of a
+    federated identity.
     """
 
     id: str = ""
@@ -49,7 +49,7 @@ class Credential(NamedTuple):
 
 
 class Location(NamedTuple):
-    """One bucket, or a folder in its place, and what stands before every path in it."""
+    """A bucket, or a folder used as one, and the prefix of all paths in it."""
 
     kind: StoreKind
     bucket: str
@@ -60,25 +60,26 @@ class Location(NamedTuple):
     skip_tls_verify: bool = False
 
     def key_of(self, path: str) -> str:
-        """Say which key a path has: below the prefix, with single slashes, none in front."""
-        parts = [each for each in f"{self.prefix}/{path}".split("/") if each not in {"", "."}]
+        """Return the key of a path: with the prefix, single slashes and no leading slash."""
+        parts = [part for part in f"{self.prefix}/{path}".split("/") if part not in {"", "."}]
         if ".." in parts:
             raise InvalidProfile(f"Path {path!r} leads out of the location")
         return "/".join(parts)
 
     @property
     def folder(self) -> str:
-        """Say which folder of a machine the endpoint is, if the location is one."""
+        """Path of the folder, if the location is one, else an empty string."""
         return self.endpoint.removeprefix("file://") if self.kind is StoreKind.FILE else ""
 
     def before_writing(self) -> Location:
-        """Give what must be there before the first object: a folder for the bucket's need not."""
+        """Return the location that must exist before writing. Folders of buckets are created."""
         return self._replace(bucket="") if self.kind is StoreKind.FILE else self
 
     def in_folder(self, folder: str) -> Location:
-        """Give the folder below `folder` that stands in for the bucket; one that does, stays.
+        """Return the folder below `folder` that replaces the bucket.
 
-        Folders keep their paths there: two with one bucket name stay two.
+        A location that is already such a folder is returned unchanged. Other folders keep
+        their paths, so that two folders with the same bucket name stay separate.
         """
         if self.kind is StoreKind.FILE:
             below = self.endpoint.removeprefix(f"{folder}/")
@@ -89,11 +90,11 @@ class Location(NamedTuple):
         return self._replace(kind=StoreKind.FILE, endpoint=endpoint)
 
     def check_repository(self) -> None:
-        """Raise unless restic can have a repository here."""
+        """Raise `InvalidProfile` if restic cannot use the location for a repository."""
         if self.kind not in _OF_RESTIC:
             raise InvalidProfile(
                 f"Failed to validate Profile: Location type not supported: {self.kind}; restic "
-                "needs one of s3Compliant, gcs or azure, and no folder that stands in for it"
+                "needs one of s3Compliant, gcs or azure, not replaced by a folder"
             )
 
     def __str__(self) -> str:
@@ -109,7 +110,7 @@ _SECRET_KEYS: Final = {
     StoreKind.AZURE: ("azure_storage_account_id", "azure_storage_key"),
 }
 _GCP_FILE: Final = "service-account.json"
-_KINDS: Final = {each.value.lower(): each for each in StoreKind} | {"filestore": StoreKind.FILE}
+_KINDS: Final = {kind.value.lower(): kind for kind in StoreKind} | {"filestore": StoreKind.FILE}
 
 
 def read_location(
@@ -119,13 +120,13 @@ def read_location(
     *,
     skip_tls_verify: bool = False,
 ) -> Location:
-    """Put a location and its credential together; `secret` is a Kubernetes Secret."""
+    """Build a location with its credential. `secret` is a Kubernetes Secret."""
     text = {key.lower(): str(value or "") for key, value in location.items()}
     kind = _KINDS.get(text.get("type", "").lower())
     if kind is None:
-        known = ", ".join(StoreKind)
+        kinds = ", ".join(StoreKind)
         raise InvalidProfile(
-            f"Location type {text.get('type', '')!r} is not supported; known: {known}"
+            f"Location type {text.get('type', '')!r} is not supported; use one of {kinds}"
         )
     return Location(
         kind,
@@ -160,10 +161,12 @@ def _credential_of(
 
 
 def read_printed_profile(profile: Any) -> Location:
-    """Read a Profile as `toJson .Profile` prints it; members are found as Go does, in any case."""
+    """Parse a Profile as printed by `toJson .Profile`. As in Go, the case of keys is ignored."""
     location = _member(profile, "location")
     if not isinstance(location, Mapping):
-        raise InvalidProfile("The profile names no location: does the ActionSet name a Profile?")
+        raise InvalidProfile(
+            "The profile has no location; check that the ActionSet names a Profile"
+        )
     credential = _member(profile, "credential")
     pair, secret = _member(credential, "keyPair"), _member(credential, "secret")
     return read_location(

@@ -1,8 +1,8 @@
-"""Field managers of server-side apply: ownership of fields, and what an apply makes of it.
+"""Field managers of server-side apply: ownership of fields, and the result of an apply.
 
-Sets of fields are kept as Kubernetes writes them (`FieldsV1`): a tree of dicts
-whose keys are `f:name`, `k:{"name":"web"}`, `v:"value"`. A node without
-children, or one that holds `.`, is itself in the set.
+Sets of fields have the form of `FieldsV1` in Kubernetes: a tree of dicts with keys
+`f:name`, `k:{"name":"web"}`, `v:"value"`. A node without children, or with the
+key `.`, is itself in the set.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from kanister_py.core.kube.merge_rules import MergeRule
 
 
 class ApplyConflict(ApiError, UsageError, reason="Conflict", code=409):
-    """Fields to be applied belong to other field managers, and force was not asked for.
+    """Applied fields belong to other field managers, and `force` was not set.
 
-    `conflicts` are pairs of manager and path of the field.
+    `conflicts` are pairs of a manager and the path of a field.
     """
 
     def __init__(
         self, conflicts: Sequence[tuple[str, str]], *, resource: str = "", name: str = ""
     ) -> None:
-        found = sorted(conflicts)
-        managers = dict.fromkeys(manager for manager, _ in found)
+        pairs = sorted(conflicts)
+        managers = dict.fromkeys(manager for manager, _ in pairs)
         details = "; ".join(
             f'conflict with "{manager}": '
-            + ", ".join(path for owner, path in found if owner == manager)
+            + ", ".join(path for owner, path in pairs if owner == manager)
             for manager in managers
         )
-        count = f"{len(found)} conflict{'s' if len(found) != 1 else ''}"
+        count = f"{len(pairs)} conflict{'s' if len(pairs) != 1 else ''}"
         causes = [
             Cause(path, f'conflict with "{manager}"', "FieldManagerConflict")
-            for manager, path in found
+            for manager, path in pairs
         ]
         super().__init__(
             f"Apply failed with {count}: {details}", resource=resource, name=name, causes=causes
         )
-        self.conflicts = tuple(found)
+        self.conflicts = tuple(pairs)
 
 
 FieldSet: TypeAlias = dict[str, Any]
@@ -49,7 +49,7 @@ _SELF: Final = "."
 _DEEP: Final = frozenset({dict, list})
 _MANY_UPDATES: Final = 10
 
-# What the cluster writes itself belongs to no manager.
+# Fields that the cluster writes belong to no manager.
 _UNOWNED_METADATA: Final = (
     "f:name",
     "f:namespace",
@@ -64,7 +64,7 @@ _UNOWNED_METADATA: Final = (
 
 
 def _key_of_item(item: Any, rule: MergeRule) -> str | None:
-    """Name one item of a list that is merged; None if it cannot be distinguished."""
+    """Return the key of an item in a merged list, or None if it has no key."""
     if rule.is_set:
         return "v:" + json.dumps(item, separators=(",", ":"), ensure_ascii=False)
     if not isinstance(item, Mapping):
@@ -80,23 +80,23 @@ def _key_of_item(item: Any, rule: MergeRule) -> str | None:
 
 
 def _items_by_key(items: Sequence[Any], rule: MergeRule) -> dict[str, Any] | None:
-    """Name every item of a list; None if it can only be taken whole."""
+    """Return the items of a list by their keys, or None if the list is atomic."""
     if not (rule.is_set or rule.list_keys):
         return None
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for item in items:
         key = _key_of_item(item, rule)
-        if key is None or key in found:
+        if key is None or key in by_key:
             return None
-        found[key] = item
-    return found
+        by_key[key] = item
+    return by_key
 
 
 def fields_of(value: Any, rule: MergeRule) -> FieldSet:
-    """Say which fields a value sets."""
+    """Return the fields that a value sets."""
     if not value or rule.is_atomic:
         return {}
-    # Exact types: this runs for every field of every write.
+    # Exact types are faster than isinstance, and this runs for every field of every write.
     kind = type(value)
     if kind is dict:
         return {
@@ -115,7 +115,7 @@ def fields_of(value: Any, rule: MergeRule) -> FieldSet:
 
 
 def fields_of_object(obj: Mapping[str, Any], rule: MergeRule) -> FieldSet:
-    """Say which fields of an object a manager can own."""
+    """Return the fields of an object that a manager can own."""
     return _without_unowned(fields_of(obj, rule))
 
 
@@ -134,9 +134,9 @@ def _without_unowned(fields: FieldSet) -> FieldSet:
 def changes_between(
     before: Any, after: Any, rule: MergeRule
 ) -> tuple[FieldSet | None, FieldSet | None]:
-    """Say which fields were set anew or otherwise, and which are gone.
+    """Return two sets: the added or changed fields, and the removed fields.
 
-    None stands for the empty set: an empty tree would mean the field itself.
+    None is the empty set, since an empty tree is the field itself.
     """
     if before == after and type(before) is type(after):
         return None, None
@@ -195,7 +195,7 @@ def _owned(key: str, fields: FieldSet) -> FieldSet:
 
 
 def union(left: FieldSet, right: FieldSet) -> FieldSet:
-    """Say which fields are in either set."""
+    """Return the fields that are in either set."""
     merged: FieldSet = dict(left)
     for key, inside in right.items():
         if key == _SELF:
@@ -203,7 +203,7 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
         elif merged.get(key) and inside:
             merged[key] = union(merged[key], inside)
         elif key in merged and (merged[key] or inside):
-            # A field that is in its set itself, and has fields inside that are, too.
+            # The field itself is in a set, and so are fields below it.
             merged[key] = {_SELF: {}, **merged[key], **inside}
         else:
             merged[key] = inside
@@ -211,7 +211,7 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """Say which fields are in the first set and not in the second."""
+    """Return the fields that are in the first set but not in the second."""
     kept: FieldSet = {}
     for key, inside in left.items():
         other = right.get(key)
@@ -224,17 +224,16 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
             if other and _SELF not in other:
                 kept[key] = inside
         else:
-            rest = difference(inside, other or {_SELF: {}})
-            if rest:
-                kept[key] = {} if rest.keys() == {_SELF} else rest
+            remaining = difference(inside, other or {_SELF: {}})
+            if remaining:
+                kept[key] = {} if remaining.keys() == {_SELF} else remaining
     return kept
 
 
 def covering(fields: FieldSet, changed: FieldSet) -> FieldSet:
-    """Say which owned fields a change touches: the same, or one that holds what was changed.
+    """Return the owned fields that a change affects: the same fields, or parents of them.
 
-    A manager may own a field whole (an empty map, a value that was plain) which
-    now has fields of its own.
+    A manager may own a whole field (an empty map, a scalar) that now has fields below it.
     """
     kept: FieldSet = {}
     for key, inside in fields.items():
@@ -252,7 +251,7 @@ def covering(fields: FieldSet, changed: FieldSet) -> FieldSet:
 
 
 def paths_of(fields: FieldSet, prefix: str = "") -> Iterator[str]:
-    """Write every field of a set as people read it: `.spec.containers[name="web"].image`."""
+    """Yield the paths of the fields in a set, such as `.spec.containers[name="web"].image`."""
     for key, inside in fields.items():
         if key == _SELF:
             yield prefix
@@ -279,7 +278,7 @@ def _path_element(key: str) -> str:
 
 
 class Manager(NamedTuple):
-    """Who writes, and how: one entry of `managedFields`."""
+    """Manager and operation of one entry in `managedFields`."""
 
     name: str
     operation: str
@@ -288,11 +287,11 @@ class Manager(NamedTuple):
 
 
 Ownership: TypeAlias = dict[Manager, tuple[FieldSet, str]]
-"""What each manager owns, and since when."""
+"""Owned fields and time of the last change, by manager."""
 
 
 def read_managed_fields(entries: Sequence[Mapping[str, Any]] | None) -> Ownership:
-    """Read the entries of an object's metadata."""
+    """Parse the `managedFields` of an object."""
     return {
         Manager(
             entry.get("manager", ""),
@@ -305,7 +304,7 @@ def read_managed_fields(entries: Sequence[Mapping[str, Any]] | None) -> Ownershi
 
 
 def write_managed_fields(ownership: Ownership) -> list[dict[str, Any]]:
-    """Write the entries of an object's metadata: who applies first, then by age."""
+    """Build the `managedFields` of an object: Apply before Update, then by age."""
     order = sorted(
         ownership.items(), key=lambda item: (item[0].operation, item[1][1], item[0].name)
     )
@@ -331,22 +330,22 @@ def after_update(
     manager: Manager,
     now: str,
 ) -> Ownership:
-    """Say who owns what after a plain write: what the writer changed is the writer's."""
+    """Return the ownership after a create or update: changed fields go to the writer."""
     if before is None:
         return {manager: (fields_of_object(after, rule), now)}
     changed, gone = changes_between(before, after, rule)
-    taken = _without_unowned(changed or {})
+    claimed = _without_unowned(changed or {})
     lost = _without_unowned(gone or {})
     result: Ownership = {}
     for owner, (fields, time) in ownership.items():
         kept = difference(fields, lost) if lost else fields
-        if owner != manager and taken:
-            kept = difference(kept, covering(kept, taken))
+        if owner != manager and claimed:
+            kept = difference(kept, covering(kept, claimed))
         if kept:
             result[owner] = (kept, time)
-    if taken:
-        mine = result.get(manager, ({}, ""))[0]
-        result[manager] = (union(mine, taken), now)
+    if claimed:
+        own = result.get(manager, ({}, ""))[0]
+        result[manager] = (union(own, claimed), now)
     return _few_updates(result)
 
 
@@ -366,7 +365,7 @@ def _few_updates(ownership: Ownership) -> Ownership:
 
 
 class Applied(NamedTuple):
-    """The object after an apply, and who owns what in it."""
+    """The object after an apply, and its ownership."""
 
     object: dict[str, Any]
     ownership: Ownership
@@ -375,50 +374,50 @@ class Applied(NamedTuple):
 def apply_fields(
     live: Mapping[str, Any] | None,
     ownership: Ownership,
-    wanted: Mapping[str, Any],
+    applied: Mapping[str, Any],
     rule: MergeRule,
     manager: Manager,
     now: str,
     *,
     force: bool,
 ) -> Applied:
-    """Say what an object looks like after a manager applied what it wants.
+    """Return an object after a server-side apply.
 
-    Fields of other managers that would change are conflicts, unless forced:
-    then they change hands. What the manager applied before and no longer wants
-    goes, if no other manager owns it.
+    Changes to fields of other managers raise `ApplyConflict`; with `force`, the fields
+    change owner. Fields that the manager applied before but no longer applies are removed
+    if no other manager owns them.
     """
-    mine = fields_of_object(wanted, rule)
+    own = fields_of_object(applied, rule)
     before = dict(live or {})
-    merged = _merged(before, wanted, rule) if live is not None else copy_json(wanted)
+    merged = _merged(before, applied, rule) if live is not None else copy_json(applied)
     changed, _ = changes_between(before, merged, rule)
-    taken = _without_unowned(changed or {})
-    others = {owner: held for owner, held in ownership.items() if owner != manager}
+    claimed = _without_unowned(changed or {})
+    other_managers = {owner: held for owner, held in ownership.items() if owner != manager}
     conflicts = [
         (owner.name, path)
-        for owner, (fields, _) in others.items()
-        for path in paths_of(covering(fields, taken))
+        for owner, (fields, _) in other_managers.items()
+        for path in paths_of(covering(fields, claimed))
     ]
     if conflicts and not force:
         raise ApplyConflict(conflicts)
     result: Ownership = {}
-    for owner, (fields, time) in others.items():
-        kept = difference(fields, covering(fields, taken)) if taken else fields
+    for owner, (fields, time) in other_managers.items():
+        kept = difference(fields, covering(fields, claimed)) if claimed else fields
         if kept:
             result[owner] = (kept, time)
     previous, since = ownership.get(manager, ({}, now))
-    dropped = difference(previous, _with_parents(mine))
+    dropped = difference(previous, _with_parents(own))
     for fields, _ in result.values():
         dropped = _without_shared(dropped, fields)
     if dropped:
         _remove_fields(merged, dropped, rule)
-    if mine:
-        result[manager] = (mine, since if previous == mine else now)
+    if own:
+        result[manager] = (own, since if previous == own else now)
     return Applied(merged, result)
 
 
 def _with_parents(fields: FieldSet) -> FieldSet:
-    """Own with every field the maps that it is in: what was an empty map is still wanted."""
+    """Add the parents of all fields, so that a formerly empty map is not removed."""
     return {
         key: {_SELF: {}, **_with_parents(inside)} if inside else inside
         for key, inside in fields.items()
@@ -426,7 +425,7 @@ def _with_parents(fields: FieldSet) -> FieldSet:
 
 
 def _without_shared(dropped: FieldSet, held: FieldSet) -> FieldSet:
-    """Leave out what other managers hold, and whatever holds something of theirs."""
+    """Leave out fields that another manager owns, and their parents."""
     kept: FieldSet = {}
     for key, inside in dropped.items():
         other = held.get(key)
@@ -436,32 +435,32 @@ def _without_shared(dropped: FieldSet, held: FieldSet) -> FieldSet:
         elif other is None:
             kept[key] = inside
         elif inside and other:
-            rest = _without_shared(inside, other)
-            if rest:
-                kept[key] = rest
+            remaining = _without_shared(inside, other)
+            if remaining:
+                kept[key] = remaining
     return kept
 
 
-def _merged(before: Any, wanted: Any, rule: MergeRule) -> Any:
+def _merged(before: Any, applied: Any, rule: MergeRule) -> Any:
     if not rule.is_atomic:
-        if isinstance(before, Mapping) and isinstance(wanted, Mapping):
-            merged = {key: copy_json(value) for key, value in before.items() if key not in wanted}
-            for key, value in wanted.items():
+        if isinstance(before, Mapping) and isinstance(applied, Mapping):
+            merged = {key: copy_json(value) for key, value in before.items() if key not in applied}
+            for key, value in applied.items():
                 merged[key] = (
                     _merged(before[key], value, rule.child(key))
                     if key in before
                     else copy_json(value)
                 )
             return merged
-        if isinstance(before, list) and isinstance(wanted, list):
-            old, new = _items_by_key(before, rule), _items_by_key(wanted, rule)
+        if isinstance(before, list) and isinstance(applied, list):
+            old, new = _items_by_key(before, rule), _items_by_key(applied, rule)
             if old is not None and new is not None:
                 return _merged_items(old, new, rule.item or rule)
-    return copy_json(wanted)
+    return copy_json(applied)
 
 
 def _merged_items(old: Mapping[str, Any], new: Mapping[str, Any], inside: MergeRule) -> list[Any]:
-    """Merge two lists: items keep the places they have, new ones come after their neighbours."""
+    """Merge two lists. Existing items keep their order, new ones follow their predecessors."""
 
     def merged_item(key: str) -> Any:
         return _merged(old[key], new[key], inside) if key in old else copy_json(new[key])
@@ -480,7 +479,7 @@ def _merged_items(old: Mapping[str, Any], new: Mapping[str, Any], inside: MergeR
 
 
 def _remove_fields(value: Any, fields: FieldSet, rule: MergeRule) -> None:
-    """Take fields out of a value, and with them the maps and lists that are left empty."""
+    """Remove fields from a value, and maps and lists that become empty."""
     if isinstance(value, dict):
         for key, inside in fields.items():
             name = key[2:]

@@ -13,12 +13,12 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class MergeRule(NamedTuple):
-    """What happens to a field when two sides meet, and the rules of what is inside it.
+    """Merge behaviour of a field, and the rules of the fields below it.
 
-    `merge_key` names the key by which a strategic patch merges a list of
-    objects; `merges_list` alone merges a list of plain values. `list_keys` and
-    `is_set` are the same for server-side apply, where several keys together may
-    tell items apart. A field that is atomic belongs to one field manager whole.
+    `merge_key` is the key by which a strategic merge patch merges a list of objects;
+    `merges_list` alone merges a list of scalars. `list_keys` and `is_set` are the
+    counterparts for server-side apply, where several keys may identify an item. An
+    `is_atomic` field has one field manager as a whole.
     """
 
     children: Mapping[str, MergeRule] = _NOTHING
@@ -32,17 +32,17 @@ class MergeRule(NamedTuple):
     is_atomic: bool = False
 
     def child(self, name: str) -> MergeRule:
-        """Say how the field `name` of this one is merged."""
+        """Return the rule of the field `name` below this one."""
         return self.children.get(name) or self.item or NO_RULE
 
 
 NO_RULE: Final = MergeRule()
-"""For fields of which nothing special is known: maps merge, lists are replaced."""
+"""Default rule: maps are merged, lists are replaced."""
 
 
 @cache
 def merge_rules_of(api_version: str, kind: str) -> MergeRule | None:
-    """Say how objects of a built-in kind are merged; None for kinds that are not built in."""
+    """Return the rules of a built-in kind, or None for other kinds."""
     if (api_version, kind) not in _BUILTIN:
         return None
     name = "RegardingEvent" if (api_version, kind) == ("events.k8s.io/v1", "Event") else kind
@@ -52,14 +52,14 @@ def merge_rules_of(api_version: str, kind: str) -> MergeRule | None:
 
 
 def merge_rules_of_custom(schema: Mapping[str, Any] | None) -> MergeRule:
-    """Say how a custom resource is merged, from the schema of its definition."""
+    """Return the rules of a custom resource, from the schema in its CRD."""
     inside = dict(_rules_of_schema(schema or {}).children)
     inside["metadata"] = _rules_of_type("ObjectMeta")
     return MergeRule(inside)
 
 
 def pod_spec_rules() -> MergeRule:
-    """Say how two pod specs are merged."""
+    """Return the rules for pod specs."""
     return _rules_of_type("PodSpec")
 
 
@@ -95,32 +95,37 @@ def _rules_of_type(name: str) -> MergeRule:
 
 def _rule_of_row(child: str, *marks: str) -> MergeRule:
     inside = NO_RULE if child == "-" else _rules_of_type(child)
-    given = dict(mark.partition("=")[::2] for mark in marks)
-    merge_key = given.get("merge", "")
-    is_atomic = "atomic" in given
-    keys = tuple(given["keys"].split(",")) if "keys" in given else (merge_key,) if merge_key else ()
-    is_list = "merge" in given or "set" in given or "keys" in given
+    settings = dict(mark.partition("=")[::2] for mark in marks)
+    merge_key = settings.get("merge", "")
+    is_atomic = "atomic" in settings
+    keys = (
+        tuple(settings["keys"].split(","))
+        if "keys" in settings
+        else (merge_key,)
+        if merge_key
+        else ()
+    )
+    is_list = "merge" in settings or "set" in settings or "keys" in settings
     return MergeRule(
         children={} if is_list else inside.children,
         item=inside if is_list else None,
-        merges_list="merge" in given,
+        merges_list="merge" in settings,
         merge_key=merge_key,
-        replaces="replace" in given,
+        replaces="replace" in settings,
         list_keys=() if is_atomic else keys,
         key_defaults=_KEY_DEFAULTS if "protocol" in keys else {},
-        is_set="set" in given or ("merge" in given and not merge_key),
+        is_set="set" in settings or ("merge" in settings and not merge_key),
         is_atomic=is_atomic,
     )
 
 
 _KEY_DEFAULTS: Final = MappingProxyType({"protocol": "TCP"})
 
-# Types, fields, type of what is inside (`-`: nothing special), marks. The spec and the status
-# of a kind have the types that are called after them.
-# merge[=KEY]: a strategic patch merges this list, by KEY. replace: it replaces
-# the map. keys=A,B: what tells items
-# apart in server-side apply, where that is not KEY. set: a list of plain values
-# that server-side apply merges. atomic: server-side apply takes it whole.
+# Columns: types, fields, type of the value (`-`: no rules), marks. The types of the spec and
+# the status of a kind are KINDSpec and KINDStatus.
+# merge[=KEY]: a strategic patch merges this list, by KEY. replace: a strategic patch replaces
+# the map. keys=A,B: keys of items in server-side apply, if not KEY. set: a list of scalars
+# that server-side apply merges. atomic: one manager owns the whole field.
 _TABLE: Final = """
 Affinity nodeAffinity NodeAffinity
 ClusterRoleBinding,RoleBinding roleRef - atomic
@@ -205,9 +210,9 @@ Webhook namespaceSelector,objectSelector - atomic
 def _read_table() -> dict[str, dict[str, list[str]]]:
     fields: dict[str, dict[str, list[str]]] = {}
     for line in _TABLE.strip().splitlines():
-        names, inside, *rest = line.split()
+        names, inside, *marks = line.split()
         for name in names.split(","):
-            fields.setdefault(name, {}).update(dict.fromkeys(inside.split(","), rest))
+            fields.setdefault(name, {}).update(dict.fromkeys(inside.split(","), marks))
     return fields
 
 

@@ -1,4 +1,4 @@
-"""Names: which ones Kubernetes takes, and how ours are made."""
+"""Names: Kubernetes' validation rules, and generation of names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MAX_SUBDOMAIN: Final = 253
 _GENERATED_LENGTH: Final = 5
 _MAX_GENERATED_BASE: Final = MAX_LABEL - _GENERATED_LENGTH
 
-# No vowels and no digits that look like letters: nothing generated says a word.
+# Without vowels and digits that look like letters, so that no words are generated.
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def _form(pattern: str, most: int, wanted: str) -> tuple[re.Pattern[str], int, str]:
-    return re.compile(pattern), most, f"{wanted}, regex used for validation is '{pattern}')"
+def _form(pattern: str, max_length: int, problem: str) -> tuple[re.Pattern[str], int, str]:
+    return re.compile(pattern), max_length, f"{problem}, regex used for validation is '{pattern}')"
 
 
 _LABEL: Final = _form(
@@ -61,48 +61,48 @@ _DATA_KEY: Final = _form(
 )
 
 
-def _why_not(form: tuple[re.Pattern[str], int, str], text: str) -> str:
-    pattern, most, wanted = form
-    if len(text) > most:
-        return f"must be no more than {most} characters"
-    return "" if pattern.fullmatch(text) else wanted
+def _problem_with(form: tuple[re.Pattern[str], int, str], text: str) -> str:
+    pattern, max_length, problem = form
+    if len(text) > max_length:
+        return f"must be no more than {max_length} characters"
+    return "" if pattern.fullmatch(text) else problem
 
 
-dns_label_problem = partial(_why_not, _LABEL)
-"""Say why a text is not a DNS label as RFC 1123 has it; empty if it is one."""
-dns_1035_label_problem = partial(_why_not, _LABEL_1035)
-"""Say why a text is not a DNS label as RFC 1035 has it; empty if it is one."""
-dns_subdomain_problem = partial(_why_not, _SUBDOMAIN)
-"""Say why a text is not a DNS subdomain, as most objects' names are; empty if it is one."""
-label_value_problem = partial(_why_not, _VALUE)
-"""Say why a text cannot be the value of a label; empty if it can."""
+dns_label_problem = partial(_problem_with, _LABEL)
+"""Return why a name is not a DNS label (RFC 1123), or an empty string."""
+dns_1035_label_problem = partial(_problem_with, _LABEL_1035)
+"""Return why a name is not a DNS label (RFC 1035), or an empty string."""
+dns_subdomain_problem = partial(_problem_with, _SUBDOMAIN)
+"""Return why a name is not a DNS subdomain, or an empty string."""
+label_value_problem = partial(_problem_with, _VALUE)
+"""Return why a text is not a valid value of a label, or an empty string."""
 
 
 def path_segment_problem(name: str) -> str:
-    """Say why a text cannot be a name that may hold almost anything; empty if it can."""
+    """Return why a name is not a valid path segment, or an empty string."""
     if name in {".", ".."}:
         return f"may not be '{name}'"
     return next((f"may not contain '{sign}'" for sign in "/%" if sign in name), "")
 
 
 def label_key_problem(key: str) -> str:
-    """Say why a text cannot be the key of a label or annotation; empty if it can."""
+    """Return why a text is not a valid key of a label or annotation, or an empty string."""
     prefix, slash, name = key.rpartition("/")
     if slash and "/" in prefix:
-        return "a qualified name must have at most one '/'"
+        return "a qualified name must have at max_length one '/'"
     if slash and not prefix:
         return "prefix part must be non-empty"
     if slash and (why := dns_subdomain_problem(prefix)):
         return f"prefix part {why}"
     if not name:
         return "name part must be non-empty"
-    why = _why_not(_QUALIFIED, name)
+    why = _problem_with(_QUALIFIED, name)
     return f"name part {why}" if why else ""
 
 
 def data_key_problem(key: str) -> str:
-    """Say why a text cannot be a key in a ConfigMap or Secret; empty if it can."""
-    if why := _why_not(_DATA_KEY, key):
+    """Return why a text is not a valid key of a ConfigMap or Secret, or an empty string."""
+    if why := _problem_with(_DATA_KEY, key):
         return why
     if key == ".":
         return "must not be '.'"
@@ -112,9 +112,9 @@ def data_key_problem(key: str) -> str:
 
 
 def generate_name(prefix: str, choose: Callable[[str], str]) -> str:
-    """Make a name for `generateName`; `choose` picks one of the characters it is given.
+    """Generate a name for `generateName`. `choose` selects one character of a string.
 
-    A long prefix is cut so that the name stays a DNS label.
+    A long prefix is cut so that the name stays a valid DNS label.
     """
     return prefix[:_MAX_GENERATED_BASE] + "".join(
         choose(SUFFIX_ALPHABET) for _ in range(_GENERATED_LENGTH)
@@ -122,7 +122,7 @@ def generate_name(prefix: str, choose: Callable[[str], str]) -> str:
 
 
 def short_hash(*parts: str, length: int = 8) -> str:
-    """Hash parts to hex digits; no two different lists of parts are read as one text."""
+    """Hash parts to hex digits. Every part is hashed with its length, so lists are unambiguous."""
     digest = sha256()
     for part in parts:
         raw = part.encode()
@@ -134,10 +134,10 @@ def short_hash(*parts: str, length: int = 8) -> str:
 def run_key(
     actionset_uid: str, action: int, phase: int | None, attempt: int, part: str = ""
 ) -> str:
-    """Name one attempt at one phase, the same after every restart.
+    """Return the key of one attempt at a phase, which stays the same after restarts.
 
-    `phase` is the phase's index, None for the deferred one; `part` tells apart
-    what one attempt creates more than once.
+    `phase` is the index of the phase, None for the deferred phase. `part` distinguishes
+    several objects that one attempt creates.
     """
     place = "defer" if phase is None else str(phase)
     text = "/".join((actionset_uid, str(action), place, str(attempt), part))

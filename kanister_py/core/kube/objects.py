@@ -1,4 +1,4 @@
-"""Objects in documents: their metadata, and where in a file they are."""
+"""Objects in documents: their metadata, and their places in the file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Metadata(ApiModel):
 
 
 class LocatedObject(NamedTuple):
-    """An object inside a document: which kind it is, and at which path it stands."""
+    """An object in a document, with its kind and path."""
 
     document: Document
     path: Path
@@ -54,7 +54,7 @@ class LocatedObject(NamedTuple):
         return self.document.problem((*self.path, *path), message)
 
     def line_of(self, path: Sequence[str | int], line: int) -> int:
-        """Say on which line of the file a line of the text at a path stands."""
+        """Return the line in the file of a line within the text at a path."""
         node = self.document.node_at((*self.path, *path))
         if node is None or node.style not in ("|", ">"):
             return self.place_of(path).line
@@ -62,7 +62,7 @@ class LocatedObject(NamedTuple):
 
 
 def objects_at(document: Document, path: Path) -> Iterator[LocatedObject]:
-    """Find the objects of any group at a path of a document, also those inside a list."""
+    """Yield the object at a path of a document, or the items if it is a List."""
     for place, value in maps_at(document, path):
         kind = value.get("kind")
         if isinstance(kind, str):
@@ -70,7 +70,7 @@ def objects_at(document: Document, path: Path) -> Iterator[LocatedObject]:
 
 
 def maps_at(document: Document, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Find the maps at a path of a document that may be objects, also those inside a list."""
+    """Yield the map at a path of a document, or the items if it is a List."""
     node = document.node_at(path)
     value = node.value if node is not None else None
     if not isinstance(value, dict):

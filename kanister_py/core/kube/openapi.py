@@ -1,4 +1,4 @@
-"""OpenAPI schemas of Kubernetes: that of one kind, and the defaults that it states."""
+"""OpenAPI schemas of Kubernetes: lookup by kind, and defaults."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ _GVK = "x-kubernetes-group-version-kind"
 def schema_of_kind(
     document: Mapping[str, Any], api_version: str, kind: str
 ) -> dict[str, Any] | None:
-    """Give the schema of a kind, with all that it refers to in its place.
+    """Return the schema of a kind with all references inlined, or None.
 
-    Only a schema that is of this kind alone counts: options of deletion, say, belong to
-    every group. Where a schema refers to itself there would be no end to it: there,
-    it is empty.
+    Schemas of several kinds are skipped: DeleteOptions, for example, belong to every
+    group. Recursive references become empty schemas.
     """
     group, version = group_version_of(api_version)
-    wanted = [{"group": group, "version": version, "kind": kind}]
+    group_version_kind = [{"group": group, "version": version, "kind": kind}]
     schemas = (document.get("components") or {}).get("schemas") or {}
     for name in sorted(schemas):
-        if schemas[name].get(_GVK) == wanted:
+        if schemas[name].get(_GVK) == group_version_kind:
             inlined: dict[str, Any] = _inlined(schemas[name], schemas, (name,))
             return inlined
     return None
@@ -32,7 +31,7 @@ def schema_of_kind(
 
 def _inlined(value: Any, schemas: Mapping[str, Any], above: tuple[str, ...]) -> Any:
     if isinstance(value, list):
-        return [_inlined(each, schemas, above) for each in value]
+        return [_inlined(item, schemas, above) for item in value]
     if not isinstance(value, dict):
         return value
     reference = value.get("$ref")
@@ -40,21 +39,21 @@ def _inlined(value: Any, schemas: Mapping[str, Any], above: tuple[str, ...]) -> 
         name = reference.rpartition("/")[2]
         if name in above or name not in schemas:
             return {}
-        beside = {key: each for key, each in value.items() if key != "$ref"}
+        siblings = {key: part for key, part in value.items() if key != "$ref"}
         inside = _inlined(schemas[name], schemas, (*above, name))
-        return {**inside, **_inlined(beside, schemas, above)}
-    return {key: _inlined(each, schemas, above) for key, each in value.items()}
+        return {**inside, **_inlined(siblings, schemas, above)}
+    return {key: _inlined(part, schemas, above) for key, part in value.items()}
 
 
 def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Copy a value, with the defaults of the schema filled in."""
+    """Return a copy of a value with the defaults of a schema."""
     copied = copy_json(value)
     set_defaults(copied, schema)
     return copied
 
 
 def set_defaults(value: Any, schema: Mapping[str, Any]) -> None:
-    """Fill in the defaults of the schema, in place."""
+    """Set the defaults of a schema, in place."""
     if isinstance(value, dict):
         for key, inside in (schema.get("properties") or {}).items():
             if key not in value or (value[key] is None and not inside.get("nullable")):

@@ -1,6 +1,6 @@
-"""Parts of an object (spec, status, labels, conditions, owners): empty where there are none.
+"""Accessors for parts of an object (spec, status, labels, conditions, owners).
 
-They are read by everybody and belong to the object: a change goes into a copy.
+Missing parts are empty. The parts are not copies and must not be modified.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, Final
 Part = Mapping[str, Any]
 
 STATUS_FIELD: Final = ("status",)
-"""What makes a condition another one in Kubernetes: since when it is so, whatever the reason."""
+"""Fields whose change sets `lastTransitionTime` in Kubernetes."""
 STATUS_AND_REASON_FIELDS: Final = ("status", "reason", "message")
-"""What does so for Crossplane, whose XRs are read by functions and tools."""
+"""Fields whose change sets `lastTransitionTime` in Crossplane's resources."""
 
 
 def mapping_of(value: Any) -> Part:
@@ -68,26 +68,30 @@ def conditions_of(obj: Part) -> Sequence[Part]:
 
 
 def condition_of(obj: Part, kind: str) -> Part:
-    """Give one condition of an object; empty where it has none of this type."""
-    return next((each for each in conditions_of(obj) if each.get("type") == kind), {})
+    """Return the condition of a type, or an empty mapping."""
+    return next(
+        (condition for condition in conditions_of(obj) if condition.get("type") == kind), {}
+    )
 
 
 def is_true(obj: Part, kind: str) -> bool:
-    """Say whether a condition of an object is there and true."""
+    """Return whether an object has a condition with the status True."""
     return bool(condition_of(obj, kind).get("status") == "True")
 
 
 def merge_condition(
-    found: dict[str, dict[str, Any]], made: dict[str, Any], kept_by: Sequence[str]
+    conditions: dict[str, dict[str, Any]], condition: dict[str, Any], kept_by: Sequence[str]
 ) -> None:
-    """Put a condition, dated now, where one of its type stands, or after all others.
+    """Replace the condition of the same type, or add the condition at the end.
 
-    It keeps the time of that one while they agree in what `kept_by` names.
+    The old `lastTransitionTime` is kept if the fields in `kept_by` are unchanged.
     """
-    before = found.get(made["type"])
-    if before is not None and all(before.get(key, "") == made.get(key, "") for key in kept_by):
-        made["lastTransitionTime"] = before.get("lastTransitionTime", made["lastTransitionTime"])
-    found[made["type"]] = made
+    before = conditions.get(condition["type"])
+    if before is not None and all(before.get(key, "") == condition.get(key, "") for key in kept_by):
+        condition["lastTransitionTime"] = before.get(
+            "lastTransitionTime", condition["lastTransitionTime"]
+        )
+    conditions[condition["type"]] = condition
 
 
 def owners_of(obj: Part) -> Sequence[Part]:
@@ -98,20 +102,20 @@ def owners_of(obj: Part) -> Sequence[Part]:
 
 
 def controller_of(obj: Part) -> Part | None:
-    """Give the one owner that controls an object, if it has one."""
+    """Return the owner reference to the controller of an object, or None."""
     owners = owners_of(obj)
     return next(
-        (each for each in owners if isinstance(each, dict) and each.get("controller")), None
+        (owner for owner in owners if isinstance(owner, dict) and owner.get("controller")), None
     )
 
 
 def is_controlled_by(obj: Part, owner: Part) -> bool:
-    found = controller_of(obj)
-    return found is not None and found.get("uid") == owner["metadata"]["uid"]
+    controller = controller_of(obj)
+    return controller is not None and controller.get("uid") == owner["metadata"]["uid"]
 
 
 def controller_reference(owner: Part) -> dict[str, Any]:
-    """Write the owner reference to the controller of an object."""
+    """Build the owner reference to a controller."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -123,15 +127,17 @@ def controller_reference(owner: Part) -> dict[str, Any]:
 
 
 def with_controller(obj: Part, owner: Part) -> dict[str, Any]:
-    """Give an object whose owner was lost to it again, beside its other owners.
+    """Return an object with an owner reference to a controller, in addition to other owners.
 
-    A reference to an owner of the same name that is gone, as a backup restores it, makes way.
+    A reference to an owner of the same kind and name is replaced: after a restore from a
+    backup it has an outdated UID.
     """
     metadata = obj["metadata"]
     kept = [
-        each
-        for each in metadata.get("ownerReferences") or ()
-        if (each.get("kind"), each.get("name")) != (owner["kind"], owner["metadata"]["name"])
+        reference
+        for reference in metadata.get("ownerReferences") or ()
+        if (reference.get("kind"), reference.get("name"))
+        != (owner["kind"], owner["metadata"]["name"])
     ]
     owners = [*kept, controller_reference(owner)]
     return {**obj, "metadata": {**metadata, "ownerReferences": owners}}

@@ -13,7 +13,7 @@ from kanister_py.core.kube.merge_rules import NO_RULE, MergeRule
 
 
 class InvalidPatch(UsageError, reason="InvalidPatch"):
-    """A patch cannot be applied to the object it is meant for."""
+    """A patch cannot be applied to its object."""
 
 
 # Merge patch
@@ -36,30 +36,30 @@ def merge_patched(target: Any, patch: Any) -> Any:
 
 
 def json_patched(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    """Apply a JSON patch, all of it or nothing."""
+    """Apply a JSON patch, completely or not at all."""
     document = copy_json(target)
     for index, operation in enumerate(operations):
         name = operation.get("op")
-        if str(name) not in _NEEDED:
-            raise InvalidPatch(f"JSON patch: operation {index} is of unknown kind {name!r}")
-        for needed in _NEEDED[str(name)]:
-            if needed not in operation:
-                raise InvalidPatch(f"JSON patch: operation {index} ({name}) has no {needed!r}")
-            if needed != "value" and not isinstance(operation[needed], str):
-                raise InvalidPatch(f"JSON patch: {needed!r} of operation {index} is no text")
-        document = _operated(document, operation)
+        if str(name) not in _REQUIRED_MEMBERS:
+            raise InvalidPatch(f"JSON patch: operation {index} is unknown: {name!r}")
+        for member in _REQUIRED_MEMBERS[str(name)]:
+            if member not in operation:
+                raise InvalidPatch(f"JSON patch: operation {index} ({name}) has no {member!r}")
+            if member != "value" and not isinstance(operation[member], str):
+                raise InvalidPatch(f"JSON patch: {member!r} of operation {index} is not a string")
+        document = _apply_operation(document, operation)
     return document
 
 
-_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+_REQUIRED_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "remove": ("path",),
     **dict.fromkeys(("add", "replace", "test"), ("path", "value")),
     **dict.fromkeys(("move", "copy"), ("from", "path")),
 }
-"""What each operation needs."""
+"""Required members by operation."""
 
 
-def _operated(document: Any, operation: Mapping[str, Any]) -> Any:
+def _apply_operation(document: Any, operation: Mapping[str, Any]) -> Any:
     pointer = operation["path"]
     match operation["op"]:
         case "add":
@@ -82,7 +82,7 @@ def _operated(document: Any, operation: Mapping[str, Any]) -> Any:
 
 
 def _steps_of(pointer: str) -> tuple[str, ...]:
-    """Read a JSON pointer (RFC 6901) as the steps it takes."""
+    """Parse a JSON pointer (RFC 6901)."""
     if not pointer:
         return ()
     if not pointer.startswith("/"):
@@ -101,10 +101,10 @@ def _array_index(array: Sequence[Any], step: str, pointer: str, *, may_append: b
     if step == "-" and may_append:
         return len(array)
     if not _INDEX.fullmatch(step):
-        raise InvalidPatch(f"JSON patch: {pointer!r} names no index of the array there")
+        raise InvalidPatch(f"JSON patch: {pointer!r} is not an index of the array")
     index = int(step)
     if index > len(array) or (index == len(array) and not may_append):
-        raise InvalidPatch(f"JSON patch: {pointer!r} is beyond the {len(array)} items there")
+        raise InvalidPatch(f"JSON patch: {pointer!r} is beyond the {len(array)} items of the array")
     return index
 
 
@@ -179,9 +179,9 @@ def strategic_patched(
 ) -> dict[str, Any]:
     """Apply a strategic merge patch under the rules of the object's kind.
 
-    As a merge patch, but lists that have a merge key are merged item by item;
-    `$patch`, `$retainKeys`, `$setElementOrder/…` and
-    `$deleteFromPrimitiveList/…` inside the patch say otherwise.
+    Works like a merge patch, but lists with a merge key are merged item by item. The
+    directives `$patch`, `$retainKeys`, `$setElementOrder/…` and
+    `$deleteFromPrimitiveList/…` in the patch change this behaviour.
     """
     return _merge_map(copy_json(target), copy_json(patch), rules)
 
@@ -216,11 +216,11 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], rules: MergeRule
 
 
 def _check_order(key: str, listed: Any, order: Any, merge_key: str) -> None:
-    """Refuse a patch that lists items otherwise than it says they are ordered."""
+    """Refuse a patch whose items are in another order than its `$setElementOrder`."""
     if not isinstance(order, list):
         raise InvalidPatch(f"{_ORDER}{key} is not a list")
     waiting = [
-        item for item in (listed if isinstance(listed, list) else ()) if not _is_directed(item)
+        item for item in (listed if isinstance(listed, list) else ()) if not _has_directive(item)
     ]
     for place in order:
         if not waiting:
@@ -263,8 +263,8 @@ def _merge_field(original: dict[str, Any], key: str, value: Any, rule: MergeRule
         original[key] = _merge_map(present, value, rule)
     elif isinstance(value, list) and isinstance(present, list) and rule.merges_list:
         original[key] = _merge_list(present, value, rule)
-    elif _is_directed(value):
-        # Of a field that was not there, or was something else, a directive leaves nothing.
+    elif _has_directive(value):
+        # A directive on an absent field, or on one of another type, removes the field.
         original.pop(key, None)
     else:
         original[key] = _without_directives(value)
@@ -277,13 +277,13 @@ def _merge_list(original: list[Any], patch: list[Any], rule: MergeRule) -> list[
     key = rule.merge_key
     for item in (*original, *patch):
         if not isinstance(item, dict):
-            raise InvalidPatch(f"An item to merge by {key} is no object: {item!r}")
+            raise InvalidPatch(f"An item to merge by {key} is not an object: {item!r}")
     original, patch = _special_items(original, patch, key)
     merged = list(original)
     for item in patch:
         if key not in item:
             raise InvalidPatch(f"An item to merge does not have its merge key {key}")
-        at = next((i for i, known in enumerate(merged) if known.get(key) == item[key]), None)
+        at = next((i for i, existing in enumerate(merged) if existing.get(key) == item[key]), None)
         if at is None:
             merged.append(_without_directives(item))
         else:
@@ -301,7 +301,7 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
         elif directive == "delete":
             if key not in item:
                 raise InvalidPatch(f"An item to delete does not have its merge key {key}")
-            original = [known for known in original if known.get(key) != item[key]]
+            original = [existing for existing in original if existing.get(key) != item[key]]
         elif directive == "replace":
             replaces = True
         elif directive == "merge":
@@ -312,15 +312,15 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
 
 
 def _without_repeats(items: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    unique: list[Any] = []
     for item in items:
-        if not any(item == known and type(item) is type(known) for known in found):
-            found.append(item)
-    return found
+        if not any(item == existing and type(item) is type(existing) for existing in unique):
+            unique.append(item)
+    return unique
 
 
 def _literal(value: Any) -> Any:
-    """Take a value as it stands, without the words that only a patch understands."""
+    """Return a value without directives and nulls."""
     if isinstance(value, dict):
         return {
             key: _literal(inside)
@@ -332,44 +332,44 @@ def _literal(value: Any) -> Any:
     return value
 
 
-def _is_directed(value: Any) -> bool:
+def _has_directive(value: Any) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value
 
 
 def _without_directives(value: Any) -> Any:
-    """Take what is new: what only a directive stands for is left out."""
+    """Return a new value without directives, nulls and values that only have a directive."""
     if isinstance(value, dict):
         return {
             key: _without_directives(inside)
             for key, inside in value.items()
-            if inside is not None and not key.startswith(_WORDS) and not _is_directed(inside)
+            if inside is not None and not key.startswith(_WORDS) and not _has_directive(inside)
         }
     if isinstance(value, list):
-        return [_without_directives(item) for item in value if not _is_directed(item)]
+        return [_without_directives(item) for item in value if not _has_directive(item)]
     return value
 
 
-def _in_order(items: list[Any], wanted: list[Any], server: list[Any], key: str) -> list[Any]:
-    """Order a merged list: what the patch names in its order, the rest as it was before.
+def _in_order(items: list[Any], patch_order: list[Any], live: list[Any], key: str) -> list[Any]:
+    """Sort a merged list: items of the patch in its order, the others as in the live list.
 
-    Between the two the order of the live list decides, where it knows both.
+    The order of the live list decides between items of the two groups, if it has both.
     """
 
     def identity(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
     def place(item: Any, order: list[Any]) -> int:
-        mine = identity(item)
-        return next((at for at, other in enumerate(order) if identity(other) == mine), -1)
+        own = identity(item)
+        return next((at for at, other in enumerate(order) if identity(other) == own), -1)
 
-    named = [item for item in items if place(item, wanted) >= 0]
-    named.sort(key=lambda item: place(item, wanted))
-    rest = [item for item in items if place(item, wanted) < 0]
-    rest.sort(key=lambda item: place(item, server))
+    named = [item for item in items if place(item, patch_order) >= 0]
+    named.sort(key=lambda item: place(item, patch_order))
+    unlisted = [item for item in items if place(item, patch_order) < 0]
+    unlisted.sort(key=lambda item: place(item, live))
     ordered: list[Any] = []
     for item in named:
-        here = place(item, server)
-        while rest and here >= 0 and 0 <= place(rest[0], server) < here:
-            ordered.append(rest.pop(0))
+        here = place(item, live)
+        while unlisted and here >= 0 and 0 <= place(unlisted[0], live) < here:
+            ordered.append(unlisted.pop(0))
         ordered.append(item)
-    return ordered + rest
+    return ordered + unlisted

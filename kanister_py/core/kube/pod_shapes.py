@@ -1,4 +1,4 @@
-"""Shapes of the fields of a pod's spec, as an API server reads them."""
+"""Types of the fields in a pod's spec, as API servers decode them."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from kanister_py.core.yaml.documents import nearest
 
 
 class ShapeProblem(NamedTuple):
-    """A value that a field cannot hold, or a name (`wanted` is empty) that no field has."""
+    """A value of a wrong type, or the name of an unknown field (without `expected_type`)."""
 
     path: str
     value: Any
-    wanted: str = ""
+    expected_type: str = ""
     near: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self.wanted:
-            return f"{self.path} must be {_WORDS[self.wanted]}, not {_word_of(self.value)}"
-        return f"{self.path} is no field of a pod; did you mean {' or '.join(self.near)}?"
+        if self.expected_type:
+            return f"{self.path} must be {_WORDS[self.expected_type]}, not {_word_of(self.value)}"
+        return f"{self.path} is not a field of a pod; did you mean {' or '.join(self.near)}?"
 
 
 def shape_problems(spec: Any, path: str, type_: str = "PodSpec") -> Iterator[ShapeProblem]:
-    """Say what in a pod's spec, or in a patch of one, no API server can read.
+    """Yield the problems of a pod's spec, or of a patch of one.
 
-    A field that is not known here may be newer than we are: it is named only where it is
-    nearly the name of one that is.
+    Unknown fields may be new in Kubernetes, so they are only reported if they resemble a
+    known one.
     """
     if spec is None:
         return
-    wanted = "array" if type_.startswith("[]") else _KINDS.get(type_, "object")
-    if not _holds(wanted, spec):
-        yield ShapeProblem(path, spec, wanted)
+    expected_type = "array" if type_.startswith("[]") else _KINDS.get(type_, "object")
+    if not _holds(expected_type, spec):
+        yield ShapeProblem(path, spec, expected_type)
     elif type_.startswith("[]"):
-        for index, each in enumerate(spec):
-            yield from shape_problems(each, f"{path}[{index}]", type_[2:])
+        for index, item in enumerate(spec):
+            yield from shape_problems(item, f"{path}[{index}]", type_[2:])
     elif type_ == "strings":
-        for key, each in spec.items():
-            yield from shape_problems(each, f"{path}.{key}", "string")
+        for key, field_value in spec.items():
+            yield from shape_problems(field_value, f"{path}.{key}", "string")
     elif fields := _fields().get(type_):
-        for key, each in spec.items():
+        for key, field_value in spec.items():
             if key in fields:
-                yield from shape_problems(each, f"{path}.{key}", fields[key])
+                yield from shape_problems(field_value, f"{path}.{key}", fields[key])
             elif not str(key).startswith("$") and (near := _near(str(key), fields)):
-                yield ShapeProblem(f"{path}.{key}", each, near=near)
+                yield ShapeProblem(f"{path}.{key}", field_value, near=near)
 
 
 def unreadable_field(spec: Any, path: str) -> ShapeProblem | None:
-    """Give the first value that no API server can read; names that it skips do not count."""
-    return next((each for each in shape_problems(spec, path) if each.wanted), None)
+    """Return the first value of a wrong type. Unknown fields do not count."""
+    return next((problem for problem in shape_problems(spec, path) if problem.expected_type), None)
 
 
 def _near(key: str, fields: Mapping[str, str]) -> tuple[str, ...]:
     return nearest(key, [*fields], most=1, likeness=0.8)
 
 
-def _holds(wanted: str, value: Any) -> bool:
-    match wanted:
+def _holds(expected_type: str, value: Any) -> bool:
+    match expected_type:
         case "array":
             return isinstance(value, list | tuple)
         case "object":
@@ -82,9 +82,9 @@ _WORDS: Final = {
 
 
 def _word_of(value: Any) -> str:
-    kinds = (each for each in ("bool", "string", "array", "object") if _holds(each, value))
-    found = next(kinds, None)
-    return f"the number {value}" if found is None else _WORDS[found]
+    kinds = (name for name in ("bool", "string", "array", "object") if _holds(name, value))
+    type_ = next(kinds, None)
+    return f"the number {value}" if type_ is None else _WORDS[type_]
 
 
 @cache
@@ -96,8 +96,8 @@ def _fields() -> Mapping[str, Mapping[str, str]]:
     return fields
 
 
-# Types, the type of some of their fields, these fields. `strings` is a map of texts; `object`
-# a map whose inside is left to its reader.
+# Rows: object type, type of the fields, names of the fields. `strings` is a map of strings,
+# `object` a map whose fields are not checked.
 _TABLE: Final = """
 PodSpec string dnsPolicy hostname hostnameOverride nodeName preemptionPolicy priorityClassName
 PodSpec string restartPolicy runtimeClassName schedulerName serviceAccount serviceAccountName

@@ -1,21 +1,21 @@
-"""Visible texts: control characters shown instead of obeyed by a terminal."""
+"""Escaping of control characters in output for terminals."""
 
 from __future__ import annotations
 
 import unicodedata
 from typing import Final
 
-_NOT_SHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-"""Controls, signs that turn the direction of a text, halves of signs, other ends of lines."""
+_ESCAPED_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+"""Unicode categories of control, format, surrogate, private and separator characters."""
 
 
 def printable(text: str, keeps: str = "") -> str:
-    """Write out what would steer a terminal or turn the direction of its text."""
+    """Escape characters that control a terminal or change the direction of text."""
     if text.isprintable():
         return text
     return "".join(
-        each.encode("unicode_escape").decode()
-        if unicodedata.category(each) in _NOT_SHOWN and each not in keeps
-        else each
-        for each in text
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in _ESCAPED_CATEGORIES and character not in keeps
+        else character
+        for character in text
     )

@@ -1,4 +1,4 @@
-"""Privileges of pods: the fields of a pod's spec that reach beyond the pod."""
+"""Privileges of pods: fields of a pod's spec that affect the host or other pods."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _OF_CONTAINER: Final = ("seLinuxOptions", "windowsOptions", "procMount")
 
 
 class PrivilegesRaised(UsageError, reason="PrivilegesRaised"):
-    """An override gives a pod privileges that it had not."""
+    """An override gives a pod privileges that it did not have."""
 
 
 def check_privileges(before: Mapping[str, Any], after: Mapping[str, Any], source: str) -> None:
-    """Raise `PrivilegesRaised` if the spec of a pod has privileges that it had not before."""
+    """Raise `PrivilegesRaised` if a change gives a pod's spec new privileges."""
     had = frozenset(_privileges(before))
     raised = [privilege for privilege in _privileges(after) if privilege not in had]
     kept = frozenset(_restrictions(after))
-    there = frozenset(path for path, _ in _holders(after))
+    remaining = frozenset(path for path, _ in _holders(after))
     raised += [
         f"{path}.{field} no longer {value}"
         for path, field, value in _restrictions(before)
-        if path in there and (path, field, value) not in kept
+        if path in remaining and (path, field, value) not in kept
     ]
     if raised:
         raise PrivilegesRaised(
@@ -60,7 +60,7 @@ def _restricted_container(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _privileges(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each privilege of a pod as text: the field, and its value if that matters."""
+    """Yield the privileges of a pod as text: the field, and its value if it matters."""
     for field in _HOST_FLAGS:
         if spec.get(field):
             yield field
@@ -103,7 +103,7 @@ def _security(holder: Mapping[str, Any], path: str, fields: tuple[str, ...]) -> 
 
 
 def _holders(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the pod's spec and its containers, each with its path."""
+    """Yield the pod's spec and its containers with their paths."""
     yield "spec", spec
     for field in _CONTAINERS:
         for container in _items(spec, field):
@@ -111,7 +111,7 @@ def _holders(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def _restrictions(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield what a spec forbids its pod: path of the holder, field and value."""
+    """Yield the restrictions in a spec: path of the pod or container, field and value."""
     for path, holder in _holders(spec):
         for field in ("hostUsers", "automountServiceAccountToken"):
             if holder.get(field) is False:

@@ -1,4 +1,4 @@
-"""Quantities of Kubernetes, such as `100m`, `1.5Gi`, `2e3`."""
+"""Kubernetes quantities, such as `100m`, `1.5Gi`, `2e3`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kanister_py.core.errors import Unusable
 
 
 class InvalidQuantity(Unusable, reason="InvalidQuantity"):
-    """A text that should be an amount of something is none."""
+    """A string is not a valid quantity."""
 
     wording = "{what!r} is not a quantity: {why}"
 
 
-BINARY_SUFFIXES: Final = {f"{each}i": 1 << 10 * power for power, each in enumerate("KMGTPE", 1)}
+BINARY_SUFFIXES: Final = {f"{prefix}i": 1 << 10 * power for power, prefix in enumerate("KMGTPE", 1)}
 """Factors of the suffixes `Ki` to `Ei`."""
 DECIMAL_SUFFIXES: Final = {
     "n": -9,
@@ -36,7 +36,7 @@ _TEXT: Final = re.compile(
 _BIG: Final = Decimal(2**63 - 1)
 _SMALLEST: Final = Decimal("1e-9")
 _MOST_CHARACTERS: Final = 256
-# More digits than any quantity has: arithmetic is exact.
+# More digits than any quantity has, so that arithmetic is exact.
 _EXACT: Final = Context(prec=1300)
 
 
@@ -50,7 +50,7 @@ class Quantity(NamedTuple):
     family: str
 
     def __int__(self) -> int:
-        """Give the amount as a whole number, rounded away from zero."""
+        """Return the amount as a whole number, rounded away from zero."""
         return int(self.value.to_integral_value(ROUND_UP))
 
     def __str__(self) -> str:
@@ -58,29 +58,29 @@ class Quantity(NamedTuple):
 
 
 def parse_quantity(text: str) -> Quantity:
-    """Read a quantity.
+    """Parse a quantity.
 
-    As Kubernetes does, what is smaller than a billionth is rounded away from
-    zero, and what is written in powers of two ends at 2^63-1.
+    As in Kubernetes, values are rounded away from zero to billionths, and values with a
+    binary suffix are capped at 2^63-1.
     """
     if not text:
         raise InvalidQuantity(text, "it is empty")
     if len(text) > _MOST_CHARACTERS:
         raise InvalidQuantity(f"{text[:32]}...", f"longer than {_MOST_CHARACTERS} characters")
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise InvalidQuantity(
             text,
             r"must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         )
-    number, suffix = found.groups()
+    number, suffix = match.groups()
     with localcontext(_EXACT):
         value = Decimal(number)
         family = "decimal"
         if suffix in BINARY_SUFFIXES:
             family = "binary"
             value *= BINARY_SUFFIXES[suffix]
-            # Less than one byte of something in powers of two is decimal.
+            # As in Kubernetes, less than one unit with a binary suffix becomes decimal.
             if value != 0 and value.copy_abs() < 1:
                 family = "decimal"
         elif suffix in DECIMAL_SUFFIXES:
@@ -98,26 +98,26 @@ def parse_quantity(text: str) -> Quantity:
 
 
 def parse_size(text: str) -> int:
-    """Read how many bytes something has, such as `8Mi`."""
+    """Parse a size such as `8Mi` to bytes."""
     value = parse_quantity(text).value
     if value < 0 or value != value.to_integral_value():
-        raise InvalidQuantity(text, "it is no number of bytes")
+        raise InvalidQuantity(text, "it is not a whole number of bytes")
     return int(value)
 
 
 def format_quantity(quantity: Quantity) -> str:
-    """Write a quantity in its canonical form: no fraction, the largest suffix that fits."""
+    """Format a quantity in canonical form: no fraction, the largest suffix that fits."""
     value = quantity.value
     if value == 0:
         return "0"
     sign = "-" if value < 0 else ""
     left = value.copy_abs()
     if quantity.family == "binary" and left == left.to_integral_value() and left >= 1:
-        whole = int(left)
+        units = int(left)
         for suffix, size in reversed(BINARY_SUFFIXES.items()):
-            if whole % size == 0:
-                return f"{sign}{whole // size}{suffix}"
-        return f"{sign}{whole}"
+            if units % size == 0:
+                return f"{sign}{units // size}{suffix}"
+        return f"{sign}{units}"
     with localcontext(_EXACT):
         scaled = left.scaleb(9).to_integral_value(ROUND_UP)
     exponent = -9
@@ -132,7 +132,7 @@ def format_quantity(quantity: Quantity) -> str:
 
 
 def in_units(size: float) -> str:
-    """Write a size as restic does: `2.941 KiB`."""
+    """Format a size as restic does: `2.941 KiB`."""
     if size < 1024:
         return f"{size:.0f} B"
     power = min(4, (int(size).bit_length() - 1) // 10)

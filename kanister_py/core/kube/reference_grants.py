@@ -1,6 +1,6 @@
-"""Namespace boundaries: which objects a run may name outside of its own namespace.
+"""ReferenceGrants: permission for runs to name objects in other namespaces.
 
-A run of an ActionSet acts with the rights of the controller. Outside of the controller's home
+A run of an ActionSet acts with the permissions of the controller. Outside of the controller's
 namespace it may name objects of its own namespace only, unless the owner of another namespace
 grants it more with a `ReferenceGrant` there.
 """
@@ -39,15 +39,13 @@ class ReferenceNotGranted(UsageError, reason="ReferenceNotGranted"):
 
     def __init__(self, target: Target, own: str) -> None:
         if target.namespace:
-            remedy = (
+            hint = (
                 f"an object of kind {KIND} in namespace {target.namespace} can allow it: "
                 f"from namespace {own} to kind {target.kind}"
             )
         else:
-            remedy = "it belongs to the cluster, create the ActionSet in the controller's namespace"
-        super().__init__(
-            f"{target} is outside of namespace {own}, where the ActionSet is; {remedy}"
-        )
+            hint = "it is cluster-scoped, create the ActionSet in the controller's namespace"
+        super().__init__(f"{target} is outside of namespace {own}, where the ActionSet is; {hint}")
         self.target = target
 
 
@@ -83,7 +81,7 @@ class Grant(ClosedModel):
 
 
 def parse_grant(obj: Mapping[str, Any]) -> Grant | None:
-    """Parse a ReferenceGrant. One that cannot be read grants nothing: the result is None."""
+    """Parse a ReferenceGrant. Return None if it is invalid, so that it grants nothing."""
     try:
         return Grant.model_validate(spec_of(obj))
     except ValidationError:

@@ -39,7 +39,7 @@ class Grammar(NamedTuple):
     hint: str
 
     def problem_with(self, value: str) -> str:
-        """Return why `value` does not match, or an empty text."""
+        """Return why `value` does not match, or an empty string."""
         if not value:
             return f"{self.title} must not be empty"
         shown = repr(value if len(value) <= MAX_LABEL else f"{value[:MAX_LABEL]}…")
@@ -90,11 +90,11 @@ GRAMMARS: Final[Mapping[str, Grammar]] = {
         "write NAME, or NAMESPACE/NAME for one of another namespace",
     ),
 }
-"""Grammar of every field that addresses an object, under its name in YAML."""
+"""Grammars of the fields that address an object, by their names in YAML."""
 
 
 class AddressPart:
-    """Grammar of a model's field, in its checks and in its schema. An empty text is allowed."""
+    """Grammar of a model's field, for validation and its schema. Empty strings are allowed."""
 
     def __init__(self, field: str) -> None:
         self._grammar = GRAMMARS[field]
@@ -125,7 +125,7 @@ NamespaceText = Annotated[str, AddressPart("namespace")]
 NameText = Annotated[str, AddressPart("name")]
 BlueprintText = Annotated[str, AddressPart("blueprint")]
 
-# Half a character, as JSON may hold it; it cannot be written in UTF-8.
+# Surrogates are possible in JSON strings but cannot be encoded in UTF-8.
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 # urlencode and quote escape everything else.
 _TARGET: Final = re.compile(r"/[!-\"$-~]*")
@@ -133,7 +133,7 @@ _HEADER_VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 
 
 def problem_with(field: str, value: str) -> str:
-    """Return why `value` cannot be a field of an object's address, or an empty text."""
+    """Return why `value` cannot be a field of an object's address, or an empty string."""
     return GRAMMARS[field].problem_with(value)
 
 
@@ -177,7 +177,7 @@ def object_path(
 
 
 def request_target(path: str, query: Sequence[tuple[str, str]]) -> str:
-    """Build the target of a request line, and refuse one that could end it."""
+    """Build the target of a request line. Raise BadRequest if it could end the line."""
     target = f"{path}?{urlencode(query, errors='replace')}" if query else path
     if not _TARGET.fullmatch(target):
         raise BadRequest(f"{target[:200]!r} is not the path of a request")
@@ -188,7 +188,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     """Raise BadRequest if a header's value could end its line. Values are not shown."""
     for name, value in headers.items():
         if not _HEADER_VALUE.fullmatch(value):
-            raise BadRequest(f"The value of header {name} holds control characters")
+            raise BadRequest(f"The value of header {name} contains control characters")
 
 
 @lru_cache(maxsize=1024)

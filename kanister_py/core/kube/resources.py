@@ -1,4 +1,4 @@
-"""Resource kinds: those that a cluster knows from the start, and how kinds are addressed."""
+"""Resource kinds: addresses of kinds, and the table of built-in kinds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GroupVersionResource(NamedTuple):
 
     @property
     def group_resource(self) -> str:
-        """Name it as error messages do: `configmaps`, `deployments.apps`."""
+        """Name in error messages, such as `configmaps` or `deployments.apps`."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class ResourceKind(NamedTuple):
     is_builtin: bool = True
 
     def __eq__(self, other: object) -> bool:
-        # Where a kind is known from makes it no other one.
+        # `is_builtin` is left out: it only tells the source of the information.
         return isinstance(other, ResourceKind) and self[:-1] == other[:-1]
 
     def __hash__(self) -> int:
@@ -45,18 +45,18 @@ class ResourceKind(NamedTuple):
 
     @property
     def group_kind(self) -> str:
-        """Name it as error messages do: `ConfigMap`, `Deployment.apps`."""
+        """Name in error messages, such as `ConfigMap` or `Deployment.apps`."""
         return f"{self.kind}.{self.gvr.group}" if self.gvr.group else self.kind
 
 
 def group_version_of(api_version: str) -> tuple[str, str]:
-    """Say which group and version an `apiVersion` means."""
+    """Split an `apiVersion` into group and version."""
     group, _, version = api_version.rpartition("/")
     return group, version
 
 
 def guess_plural(kind: str) -> str:
-    """Say what the plural of an unknown kind most likely is."""
+    """Return the most likely plural of an unknown kind."""
     lower = kind.lower()
     if lower.endswith(("s", "x", "ch", "sh")):
         return f"{lower}es"
@@ -84,7 +84,7 @@ def _rows(table: str, *, is_builtin: bool) -> tuple[ResourceKind, ...]:
 
 
 # apiVersion, plural, kind, marks, short names.
-# N: lives in a namespace. S: has a status subresource. X: has a scale subresource.
+# N: namespaced. S: has a status subresource. X: has a scale subresource.
 _TABLE: Final = """
 v1 bindings Binding N
 v1 configmaps ConfigMap N cm
@@ -132,8 +132,8 @@ storage.k8s.io/v1 storageclasses StorageClass - sc
 storage.k8s.io/v1 volumeattachments VolumeAttachment S
 """
 
-# Served by custom resource definitions on a real cluster, so they are known
-# here as what they are there: kinds that take no strategic merge patch.
+# Defined by CRDs on real clusters, so they do not support strategic merge patches here
+# either.
 _CUSTOM_TABLE: Final = """
 cr.kanister.io/v1alpha1 actionsets ActionSet N
 cr.kanister.io/v1alpha1 blueprints Blueprint N
@@ -146,7 +146,7 @@ apps.openshift.io/v1 deploymentconfigs DeploymentConfig NSX dc
 
 BUILTIN_KINDS: Final = _rows(_TABLE, is_builtin=True)
 WELL_KNOWN_CUSTOM_KINDS: Final = _rows(_CUSTOM_TABLE, is_builtin=False)
-"""Kinds that a bare cluster does not have, but that every cluster of our users does."""
+"""Kinds that are not built in, but that clusters with Kanister have."""
 
 _gvr: Final = GroupVersionResource
 CONFIG_MAPS: Final = _gvr("", "v1", "configmaps")

@@ -12,7 +12,7 @@ from kanister_py.core.kube.names import label_key_problem, label_value_problem
 
 
 class InvalidSelector(Unusable, reason="InvalidSelector"):
-    """A text that should be a selector is none."""
+    """A string or map is not a valid selector."""
 
     wording = "Unable to parse selector {what!r}: {why}"
 
@@ -51,7 +51,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}")
 
 
 class LabelSelector(NamedTuple):
-    """All requirements at once; none at all lets everything through."""
+    """Requirements that must all match. An empty selector matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -68,12 +68,12 @@ _TOKEN: Final = re.compile(r"==|=|!=|!|>|<|\(|\)|,|[^\s=!><(),]+")
 
 @lru_cache(maxsize=1024)
 def parse_label_selector(text: str) -> LabelSelector:
-    """Read a label selector as people type it: `app=db,tier in (a,b),!old`."""
+    """Parse the text form of a label selector: `app=db,tier in (a,b),!old`."""
     return LabelSelector(_LabelParser(text).parse())
 
 
 def label_selector_of(selector: Mapping[str, Any] | None) -> LabelSelector:
-    """Read a label selector as objects hold it: `matchLabels` and `matchExpressions`."""
+    """Parse a label selector in an object: `matchLabels` and `matchExpressions`."""
     if selector is None:
         return LabelSelector()
     if not isinstance(selector, Mapping):
@@ -84,9 +84,9 @@ def label_selector_of(selector: Mapping[str, Any] | None) -> LabelSelector:
         raise InvalidSelector(str(selector), "matchLabels must be a map")
     if not _is_list(expressions):
         raise InvalidSelector(str(selector), "matchExpressions must be a list")
-    found = [Requirement(key, "in", (value,)) for key, value in sorted(labels.items())]
-    found += [_requirement_of(each, selector) for each in expressions]
-    return LabelSelector(tuple(found))
+    requirements = [Requirement(key, "in", (value,)) for key, value in sorted(labels.items())]
+    requirements += [_requirement_of(expression, selector) for expression in expressions]
+    return LabelSelector(tuple(requirements))
 
 
 def _requirement_of(expression: Any, selector: Mapping[str, Any]) -> Requirement:
@@ -102,7 +102,7 @@ def _requirement_of(expression: Any, selector: Mapping[str, Any]) -> Requirement
     operator = _OPERATORS.get(name) if isinstance(name, str) else None
     if operator is None:
         raise refusal(f"{name!r} is not a valid label selector operator")
-    if not _is_list(values) or not all(isinstance(each, str) for each in values):
+    if not _is_list(values) or not all(isinstance(value, str) for value in values):
         raise refusal("values must be a list of text")
     if (operator in {"in", "notin"}) != bool(values):
         need = "must not be set" if values else "must be set"
@@ -126,11 +126,11 @@ class _LabelParser:
     def parse(self) -> tuple[Requirement, ...]:
         if not self.tokens:
             return ()
-        found = [self._requirement()]
+        requirements = [self._requirement()]
         while self.at < len(self.tokens):
             self._expect(",")
-            found.append(self._requirement())
-        return tuple(sorted(found, key=lambda requirement: requirement.key))
+            requirements.append(self._requirement())
+        return tuple(sorted(requirements, key=lambda requirement: requirement.key))
 
     def _peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -141,15 +141,15 @@ class _LabelParser:
         return token
 
     def _expect(self, want: str) -> None:
-        found = self._next()
-        if found != want:
-            raise InvalidSelector(self.text, f"found '{found}', expected: '{want}'")
+        token = self._next()
+        if token != want:
+            raise InvalidSelector(self.text, f"found '{token}', expected: '{want}'")
 
-    def _word(self, what: str, why_not: Callable[[str], str]) -> str:
+    def _word(self, what: str, problem_with: Callable[[str], str]) -> str:
         word = self._next()
         if word in _SIGNS or (what == "key" and not word):
             raise InvalidSelector(self.text, f"found '{word}', expected: identifier")
-        if why := why_not(word):
+        if why := problem_with(word):
             raise InvalidSelector(self.text, f"{what}: Invalid value: {word!r}: {why}")
         return word
 
@@ -200,7 +200,7 @@ _SIGNS: Final = frozenset({"=", "==", "!=", "!", ">", "<", "(", ")", ","})
 
 
 class FieldTerm(NamedTuple):
-    """One field that must, or must not, have one value."""
+    """Condition on a field: it must have a value, or must not."""
 
     field: str
     value: str
@@ -208,7 +208,7 @@ class FieldTerm(NamedTuple):
 
 
 class FieldSelector(NamedTuple):
-    """All terms at once; none at all lets everything through."""
+    """Terms that must all match. An empty selector matches everything."""
 
     terms: tuple[FieldTerm, ...] = ()
 
@@ -219,22 +219,22 @@ class FieldSelector(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Say which one name is asked for, if exactly one is."""
+        """The required name, if there is exactly one, else an empty string."""
         names = [t.value for t in self.terms if t.field == "metadata.name" and t.is_equal]
         return names[0] if names else ""
 
 
 @lru_cache(maxsize=1024)
 def parse_field_selector(text: str) -> FieldSelector:
-    """Read a field selector: `metadata.name=db,status.phase!=Running`."""
+    """Parse a field selector: `metadata.name=db,status.phase!=Running`."""
     terms: list[FieldTerm] = []
     for part in re.findall(r"(?:[^,\\]|\\.)+", text, re.DOTALL):
         if not part.strip():
             continue
-        found = _FIELD_TERM.fullmatch(part)
-        if found is None:
+        match = _FIELD_TERM.fullmatch(part)
+        if match is None:
             raise InvalidSelector(text, f"invalid selector: '{part}'; can't understand '{part}'")
-        name, sign, value = found.groups()
+        name, sign, value = match.groups()
         value = re.sub(r"\\([\\,=])", r"\1", value)
         terms.append(FieldTerm(name.strip(), value, sign != "!="))
     return FieldSelector(tuple(terms))
@@ -244,7 +244,7 @@ _FIELD_TERM: Final = re.compile(r"((?:[^=!\\]|\\.|!(?!=))*)(!=|==|=)(.*)", re.DO
 
 
 def field_text(obj: Mapping[str, Any], path: str) -> str:
-    """Say what a field selector sees at a dotted path: text, and empty text for what is absent."""
+    """Return the value at a dotted path as text, as field selectors compare it."""
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -291,11 +291,11 @@ _SELECTABLE: Final[Mapping[str, tuple[str, ...]]] = {
 def unknown_fields(
     selector: FieldSelector, group_resource: str, also: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Say by which fields of a selector objects of a resource cannot be chosen."""
-    known = _SELECTABLE.get(group_resource, ())
+    """Return the fields of a selector that a resource does not support."""
+    selectable = _SELECTABLE.get(group_resource, ())
     always = ("metadata.name", "metadata.namespace")
     return tuple(
-        term.field for term in selector.terms if term.field not in (*always, *known, *also)
+        term.field for term in selector.terms if term.field not in (*always, *selectable, *also)
     )
 
 
@@ -303,7 +303,7 @@ Predicate = Callable[[Mapping[str, Any]], bool]
 
 
 def matcher_of(labels: LabelSelector, fields: FieldSelector) -> Predicate | None:
-    """Say how to tell whether an object passes both selectors; None if everything does."""
+    """Return a predicate for objects that match both selectors, or None if all match."""
     if not labels.requirements and not fields.terms:
         return None
 

@@ -1,4 +1,4 @@
-"""Timestamps as Kubernetes writes them."""
+"""Timestamps in Kubernetes' format."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import datetime
 
 
 def timestamp(time: datetime) -> str:
-    """Write a moment in UTC, to the second."""
+    """Format a time in UTC, with a precision of one second."""
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"

@@ -60,7 +60,7 @@ Timeout = Annotated[str, AfterValidator(_readable_timeout)]
 
 def _checked_override(override: dict[str, Any] | None) -> dict[str, Any] | None:
     if wrong := [
-        str(problem) for problem in shape_problems(override, "podOverride") if problem.wanted
+        str(problem) for problem in shape_problems(override, "podOverride") if problem.expected_type
     ]:
         raise ValueError(", ".join(wrong))
     return override

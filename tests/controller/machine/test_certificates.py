@@ -72,7 +72,7 @@ def test_over_a_year_both_sides_trust_each_other_every_day(
         pair = keeper.keep_certificate("ns", "fn-tls", NAMES, authority)
         facts = certificates.read(pair.certificate)
         assert facts is not None
-        assert not facts.is_over(clock.now())
+        assert not facts.is_expired(clock.now())
         assert _trusts(certificates, authority.bundle, pair)
         if last is not None:
             # Whoever has not read the new Secrets yet, and whoever has already.

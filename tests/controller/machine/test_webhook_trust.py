@@ -129,7 +129,7 @@ def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
         replica.trust.renew()
         facts = certificates.read(replica.used[-1].certificate)
         assert facts is not None
-        assert not facts.is_over(clock.now())
+        assert not facts.is_expired(clock.now())
         clock.advance(timedelta(days=10).total_seconds())
     assert len(replica.used) > 20
     authorities = set()

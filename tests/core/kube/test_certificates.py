@@ -59,12 +59,19 @@ def test_a_new_authority_signs_at_once_where_the_old_one_is_over() -> None:
     ("facts", "names", "day", "is_ours", "why"),
     [
         pytest.param(FIRST, ["a.example"], 0, True, "", id="it still does"),
-        pytest.param(None, ["a.example"], 0, True, "there is none", id="none"),
-        pytest.param(FIRST, ["a.example"], 60, True, "it is near its end", id="near its end"),
-        pytest.param(FIRST, ["a.example"], 90, True, "it is over", id="over"),
-        pytest.param(FIRST, ["c.example"], 0, True, "it does not name c.example", id="a new name"),
+        pytest.param(None, ["a.example"], 0, True, "it does not exist", id="none"),
+        pytest.param(FIRST, ["a.example"], 60, True, "it expires soon", id="near its end"),
+        pytest.param(FIRST, ["a.example"], 90, True, "it has expired", id="over"),
         pytest.param(
-            FIRST, ["a.example"], 0, False, "another authority signed it", id="of another authority"
+            FIRST, ["c.example"], 0, True, "it lacks the names c.example", id="a new name"
+        ),
+        pytest.param(
+            FIRST,
+            ["a.example"],
+            0,
+            False,
+            "it was signed by another authority",
+            id="of another authority",
         ),
     ],
 )

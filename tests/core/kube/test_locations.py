@@ -85,12 +85,14 @@ def test_a_profile_is_read_as_templates_print_it() -> None:
 
 @pytest.mark.parametrize("printed", [None, [], {}, {"Location": None}, "text"])
 def test_a_profile_without_a_location_is_refused(printed: Any) -> None:
-    with pytest.raises(InvalidProfile, match="does the ActionSet name a Profile"):
+    with pytest.raises(InvalidProfile, match="check that the ActionSet names a Profile"):
         read_printed_profile(printed)
 
 
 def test_a_location_of_another_type_is_refused_with_those_there_are() -> None:
-    with pytest.raises(InvalidProfile, match=r"'ftp' is not supported; known: s3Compliant, gcs"):
+    with pytest.raises(
+        InvalidProfile, match=r"'ftp' is not supported; use one of s3Compliant, gcs"
+    ):
         read_location({"type": "ftp"})
 
 

@@ -171,7 +171,7 @@ def _wrong_override(
     spot = Spot(found, ("spec", "actions", index, "podOverride"), str(entry.get("name") or ""))
     override = entry.get("podOverride")
     for wrong in shape_problems(override, "podOverride") if isinstance(override, Mapping) else ():
-        yield spot.finding(NOT_AN_ACTION_SET if wrong.wanted else POD_FIELD, str(wrong))
+        yield spot.finding(NOT_AN_ACTION_SET if wrong.expected_type else POD_FIELD, str(wrong))
 
 
 class Preference(NamedTuple):

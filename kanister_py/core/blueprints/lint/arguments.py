@@ -129,7 +129,7 @@ def _unquoted(spot: Spot, phase: Phase, entry: FunctionEntry, model: Any) -> Ite
 def _unknown_pod_fields(spot: Spot, override: object) -> Iterator[Finding]:
     for field in shape_problems(override, "podOverride"):
         # The model of the function reports fields of the wrong type.
-        if not field.wanted:
+        if not field.expected_type:
             yield spot.at("args", "podOverride").finding(POD_FIELD, str(field))
 
 

@@ -4,11 +4,11 @@
 
     compile_cel("object.status.replicas == object.spec.replicas").evaluate({"object": obj})
 
-Values are plain data, with `Uint`, `datetime`, `timedelta` and bytes where CEL has more
-types than JSON. Besides the standard functions there are those for strings, optional
-values and `cel.bind`. One thing is friendlier than elsewhere: a whole number and a double
-may be added and so on, since data from JSON does not say which of them it means.
+Values are plain data, with `Uint`, `datetime`, `timedelta` and bytes for CEL's types that
+JSON lacks. The standard functions and the extensions for strings, optional values and
+`cel.bind` are supported. Unlike in cel-go, whole numbers and doubles can be mixed in
+arithmetic, since data from JSON does not distinguish them.
 
-Nothing an expression says can crash the process or keep it busy: nesting, length and
-work are bounded, and regular expressions are RE2's.
+Expressions cannot crash the process or block it: nesting, length and work are limited, and
+regular expressions are RE2.
 """

@@ -1,4 +1,4 @@
-"""Failures of CEL expressions: cheap to import for those that only catch them."""
+"""Errors of CEL expressions, in a module that is cheap to import."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from kanister_py.core.errors import UsageError
 
 
 class CelError(UsageError, reason="CelInvalid"):
-    """A CEL expression cannot be read, or says nothing about what it was given.
+    """A CEL expression cannot be parsed, or its evaluation failed.
 
-    `position` is the offset of the character where reading stopped, -1 for an
-    expression that was read and failed later.
+    `position` is the offset of the character where parsing stopped, -1 for an error
+    during evaluation.
     """
 
     def __init__(self, expression: str, why: str, position: int = -1) -> None:
@@ -22,4 +22,4 @@ class CelError(UsageError, reason="CelInvalid"):
 
 
 class CelLimitExceeded(CelError, reason="CelLimitExceeded"):
-    """A CEL expression does more than its limits allow."""
+    """A CEL expression exceeds a limit."""

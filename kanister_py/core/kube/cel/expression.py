@@ -1,7 +1,6 @@
-"""CEL expressions: read once, evaluated many times.
+"""CEL expressions: compilation and evaluation.
 
-Each node of a tree becomes a function from a scope to a value: what its kind does, with its
-parts given beforehand.
+Every node of the syntax tree is compiled to a function from a scope to a value.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ __all__ = ["Expression", "Uint", "compile_cel"]
 
 MAX_LENGTH: Final = 16_384
 MAX_WORK: Final = 2_000_000
-"""How much one evaluation may do: about an operation, or a character that is written, each."""
+"""Limit for the work of one evaluation: about one unit per operation or character of output."""
 
 
 class Expression:
-    """An expression, read once and evaluated many times, from any thread."""
+    """A compiled expression. It can be evaluated repeatedly, from any thread."""
 
     __slots__ = ("_run", "is_never_bool", "text")
 
@@ -59,10 +58,10 @@ class Expression:
         except (Limit, RecursionError):
             raise CelLimitExceeded(text, "it nests too deep") from None
         self.is_never_bool = _is_never_bool(tree)
-        """Whether it says neither true nor false, whatever its variables are."""
+        """Whether the result cannot be a bool for any variables."""
 
     def evaluate(self, variables: Mapping[str, Any], *, max_work: int = MAX_WORK) -> Any:
-        """Say what the expression means for these variables. CelError: it means nothing."""
+        """Return the value of the expression. Raises `CelError` if the evaluation fails."""
         try:
             return self._run(Scope(variables, Meter(max_work)))
         except Failure as failure:
@@ -75,7 +74,7 @@ class Expression:
 
 @lru_cache(maxsize=1024)
 def compile_cel(text: str) -> Expression:
-    """Read an expression, or take what an earlier call made of it. CelError: it is none."""
+    """Compile an expression, with a cache. Raises `CelError` if it is not valid."""
     return Expression(text)
 
 
@@ -100,7 +99,7 @@ Run: TypeAlias = Callable[[Scope], Any]
 
 
 def _compiled(part: Any) -> Any:
-    """Turn a node, with all that is inside it, into a function of a scope; the rest stays."""
+    """Compile a node and its children to a function. Other values are returned unchanged."""
     if isinstance(part, Node):
         compile_node = _COMPILERS.get(part.kind)
         if compile_node is not None:
@@ -165,25 +164,25 @@ def _index(of: Run, at: Run, is_optional: bool, scope: Scope) -> Any:
             raise Failure(f"index out of bounds: {key}")
         return value[int(key)]
     if isinstance(value, Mapping):
-        for found in _found(scope, value, key):
-            return found
+        for entry in _entry_at(scope, value, key):
+            return entry
         raise Failure(f"no such key: {key}")
     raise no_overload("_[_]", value, key)
 
 
-def _found(scope: Scope, value: Mapping[Any, Any], key: Any) -> tuple[Any, ...]:
-    """Give what is at a key, if anything; true is not one, whatever Python says."""
+def _entry_at(scope: Scope, value: Mapping[Any, Any], key: Any) -> tuple[Any, ...]:
+    """Return the value at a key as a tuple, empty if absent. Unlike in Python, true is not 1."""
     if isinstance(key, str):
         return (value[key],) if key in value else ()
     scope.spend(len(value))
-    return tuple(each for known, each in value.items() if are_equal(scope, known, key))[:1]
+    return tuple(entry for own_key, entry in value.items() if are_equal(scope, own_key, key))[:1]
 
 
 def _list(parts: Sequence[tuple[Run, bool]], scope: Scope) -> list[Any]:
     scope.spend(len(parts))
     values = []
-    for each, is_optional in parts:
-        value = each(scope)
+    for item, is_optional in parts:
+        value = item(scope)
         if not is_optional:
             values.append(value)
         elif _checked_optional(value).has_value:
@@ -209,13 +208,13 @@ def _map(parts: Sequence[tuple[Run, Run, bool]], scope: Scope) -> dict[Any, Any]
                 continue
             value = value.value
         if key in values:
-            raise Failure(f"the key {key} stands twice in a map")
+            raise Failure(f"duplicate key {key} in a map")
         values[key] = value
     return values
 
 
 def _junction(ends: bool, sign: str, parts: Sequence[Run], scope: Scope) -> bool:
-    """Take one part after the other until one settles it; what fails before that is forgiven."""
+    """Evaluate parts until one decides the result. Errors count only if none decides it."""
     failure: Failure | None = None
     for part in parts:
         try:
@@ -234,9 +233,9 @@ def _junction(ends: bool, sign: str, parts: Sequence[Run], scope: Scope) -> bool
 def _contains(scope: Scope, one: Any, other: Any) -> bool:
     if isinstance(other, list):
         scope.spend(len(other))
-        return any(are_equal(scope, one, each) for each in other)
+        return any(are_equal(scope, one, element) for element in other)
     if isinstance(other, Mapping):
-        return bool(_found(scope, other, one))
+        return bool(_entry_at(scope, other, one))
     raise no_overload("@in", one, other)
 
 
@@ -268,18 +267,18 @@ _OPERATORS: Final[Mapping[str, Callable[[Scope, Any, Any], Any]]] = {
 
 def _chain(node: Node) -> Run:
     first = _compiled(node.parts[0])
-    rest = [(_OPERATORS[operator], _compiled(each)) for operator, each in node.parts[1]]
-    if len(rest) == 1:
-        operate, other = rest[0]
+    operations = [(_OPERATORS[operator], _compiled(operand)) for operator, operand in node.parts[1]]
+    if len(operations) == 1:
+        operate, other = operations[0]
         return lambda scope: operate(scope, first(scope), other(scope))
-    return partial(_chained, first, rest)
+    return partial(_chained, first, operations)
 
 
-def _chained(first: Run, rest: Sequence[tuple[Callable[..., Any], Run]], scope: Scope) -> Any:
-    scope.spend(len(rest))
+def _chained(first: Run, operations: Sequence[tuple[Callable[..., Any], Run]], scope: Scope) -> Any:
+    scope.spend(len(operations))
     value = first(scope)
-    for operate, each in rest:
-        value = operate(scope, value, each(scope))
+    for operate, operand in operations:
+        value = operate(scope, value, operand(scope))
     return value
 
 
@@ -321,22 +320,22 @@ def _call(node: Node) -> Run:
             function = METHODS.get(name)
     if function is None:
         raise Failure(f"undeclared reference to '{name}'", node.position)
-    counts = function.counts if target is None else [each - 1 for each in function.counts]
+    counts = function.counts if target is None else [count - 1 for count in function.counts]
     if len(arguments) not in counts:
         raise Failure(f"no such overload: {name} with {len(arguments)} arguments", node.position)
-    parts = [_compiled(each) for each in ((target, *arguments) if target else arguments)]
+    parts = [_compiled(argument) for argument in ((target, *arguments) if target else arguments)]
     return partial(_called, function.call, parts)
 
 
 def _called(call: Callable[..., Any], parts: Sequence[Run], scope: Scope) -> Any:
     scope.spend(1)
-    return call(scope, *[each(scope) for each in parts])
+    return call(scope, *[part(scope) for part in parts])
 
 
 def _has(node: Node) -> Run:
     arguments = node.parts[2]
     if len(arguments) != 1 or arguments[0].kind != "select":
-        raise Failure("has() wants one field, such as object.status", node.position)
+        raise Failure("has() requires one field, such as object.status", node.position)
     inner, name, _ = arguments[0].parts
     return partial(_has_field, _compiled(inner), name)
 
@@ -351,18 +350,18 @@ def _has_field(of: Run, name: str, scope: Scope) -> bool:
 
 
 def _comprehension(fold: Callable[..., Any], node: Node) -> Run:
-    """Do something for each element: `l.exists(x, x > 1)`."""
+    """Compile a macro that evaluates an expression for every element: `l.exists(x, x > 1)`."""
     _, target, (variable, *bodies) = node.parts
     name, work = _variable(variable), sum(map(_size, bodies))
-    return partial(_gone_through, fold, name, work, _compiled(target), _compiled(tuple(bodies)))
+    return partial(_iterate, fold, name, work, _compiled(target), _compiled(tuple(bodies)))
 
 
-def _gone_through(
+def _iterate(
     fold: Callable[..., Any], name: str, work: int, of: Run, bodies: Sequence[Run], scope: Scope
 ) -> Any:
     values = of(scope)
     if not isinstance(values, list | Mapping):
-        raise Failure(f"type '{type_of(values)}' cannot be gone through")
+        raise Failure(f"type '{type_of(values)}' cannot be iterated")
     inner, names = scope.inside(name)
 
     def at(value: Any) -> Scope:
@@ -381,10 +380,10 @@ def _variable(node: Node) -> str:
 
 
 def _size(node: Any) -> int:
-    """Count the nodes inside a node, itself included."""
+    """Return the number of nodes in a subtree."""
     if not isinstance(node, tuple):
         return 0
-    return int(isinstance(node, Node)) + sum(_size(each) for each in node)
+    return int(isinstance(node, Node)) + sum(_size(child) for child in node)
 
 
 def _truth(value: Any) -> bool:
@@ -396,8 +395,8 @@ def _truth(value: Any) -> bool:
 _At: TypeAlias = Callable[[Any], Scope]
 
 
-def _settled(values: Iterable[Any], at: _At, test: Run, *, by: bool) -> bool:
-    """Say whether one element settles it; those that fail count only if none does."""
+def _decided(values: Iterable[Any], at: _At, test: Run, *, by: bool) -> bool:
+    """Return whether one element decides the result. Errors count only if none does."""
     failure: Failure | None = None
     for value in values:
         try:
@@ -450,13 +449,13 @@ def _mapped_optional(macro: str, name: str, of: Run, body: Run, scope: Scope) ->
     inner, names = scope.inside(name)
     inner.spend(1)
     names[name] = value.value
-    made = body(inner)
-    return some(made) if macro == "optMap" else _checked_optional(made)
+    mapped = body(inner)
+    return some(mapped) if macro == "optMap" else _checked_optional(mapped)
 
 
 _MACROS: Final[Mapping[tuple[str, int], Callable[[Node], Run]]] = {
-    ("all", 2): partial(_comprehension, partial(_settled, by=False)),
-    ("exists", 2): partial(_comprehension, partial(_settled, by=True)),
+    ("all", 2): partial(_comprehension, partial(_decided, by=False)),
+    ("exists", 2): partial(_comprehension, partial(_decided, by=True)),
     ("exists_one", 2): partial(_comprehension, _exists_one),
     ("existsOne", 2): partial(_comprehension, _exists_one),
     ("filter", 2): partial(_comprehension, _filter),
@@ -466,7 +465,7 @@ _MACROS: Final[Mapping[tuple[str, int], Callable[[Node], Run]]] = {
     ("optMap", 2): _opt_map,
     ("optFlatMap", 2): _opt_map,
 }
-# Most of what an expression does is done by these: a function made for a node is the quickest.
+# The most frequent kinds of nodes: a closure for the node is faster than a `partial`.
 _COMPILERS: Final[Mapping[str, Callable[[Node], Run]]] = {
     "value": _value,
     "name": _name,
@@ -484,4 +483,4 @@ _RUNS: Final[Mapping[str, Callable[..., Any]]] = {
     "negative": _negative,
     "if": _if,
 }
-"""What a node does with the parts that it has, and a scope."""
+"""Functions for other kinds of nodes, called with the compiled parts and a scope."""

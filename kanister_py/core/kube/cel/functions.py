@@ -1,4 +1,4 @@
-"""Functions of CEL: what an expression may call."""
+"""Functions and methods for CEL expressions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kanister_py.gotemplate.numbers import format_float
 
 
 class Function(NamedTuple):
-    """A function, and how many arguments it takes; a target is the first of them."""
+    """A function and its possible numbers of arguments. A target is the first argument."""
 
     call: Callable[..., Any]
     counts: tuple[int, ...]
@@ -69,11 +69,11 @@ def _uint(scope: Scope, value: Any) -> Uint:
     return checked_uint(number)
 
 
-def _parsed(scope: Scope, function: str, value: Any, pattern: str, wanted: str) -> int:
+def _parsed(scope: Scope, function: str, value: Any, pattern: str, type_name: str) -> int:
     if isinstance(value, str):
         scope.spend(len(value) // 8)
         if not re.fullmatch(pattern, value):
-            raise Failure(f"'{value[:40]}' is no {wanted}")
+            raise Failure(f"'{value[:40]}' is not a valid {type_name}")
         return int(value)
     if not is_number(value):
         raise no_overload(function, value)
@@ -92,7 +92,7 @@ def _double(scope: Scope, value: Any) -> float:
         try:
             return float(value.replace("_", "x"))
         except ValueError:
-            raise Failure(f"'{value[:40]}' is no number") from None
+            raise Failure(f"'{value[:40]}' is not a number") from None
     if is_number(value):
         return double_of(value)
     raise no_overload("double", value)
@@ -177,14 +177,14 @@ def _timestamp(_scope: Scope, value: Any) -> datetime:
             raise Failure(f"'{text[:40]}' has no time zone; append Z for UTC")
         return moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Failure(f"'{text[:40]}' is no time such as 2024-01-31T12:00:00Z") from None
+        raise Failure(f"'{text[:40]}' is not a time such as 2024-01-31T12:00:00Z") from None
 
 
 def _short(function: str, value: Any) -> str:
-    """Give a text that can be a time or a duration: nothing that is one is long."""
+    """Return a text that may be a time or a duration. Long texts are refused."""
     text = _text(function, value)
     if len(text) > _LONGEST:
-        raise Failure(f"{function} of a text with {len(text)} characters")
+        raise Failure(f"{function}() of a string with {len(text)} characters")
     return text
 
 
@@ -206,19 +206,19 @@ _OFFSET: Final = re.compile(r"([+-]?)([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 def _zone(text: str) -> timezone:
     if text == "UTC":
         return UTC
-    if found := _OFFSET.fullmatch(text):
-        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
-        return timezone(-offset if found[1] == "-" else offset)
+    if match := _OFFSET.fullmatch(text):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-offset if match[1] == "-" else offset)
     raise Failure(f"unknown time zone '{text[:40]}'; give an offset such as +02:00")
 
 
 def _part_of_time(name: str, part: Callable[[datetime], int], unit: timedelta | None) -> Function:
-    """Make a function that gives a part of a time, and of a duration, if that has the unit."""
+    """Build a function that returns a part of a time, or of a duration if `unit` is set."""
 
     def call(_scope: Scope, value: Any, zone: Any = "UTC") -> int:
         if unit is not None and isinstance(value, timedelta):
-            whole = abs(value) // unit
-            return whole if value >= timedelta() else -whole
+            units = abs(value) // unit
+            return units if value >= timedelta() else -units
         if not isinstance(value, datetime):
             raise no_overload(name, value)
         try:
@@ -238,14 +238,14 @@ def _matches(scope: Scope, value: Any, pattern: Any) -> bool:
     try:
         return scope.pattern(_text("matches", pattern)).search(text) is not None
     except UnicodeEncodeError:
-        raise Failure("matches of a text that is no Unicode") from None
+        raise Failure("matches() of a string that is not valid Unicode") from None
 
 
-def _of_texts(name: str, count: int, call: Callable[..., Any]) -> Function:
-    """Make a function of one over texts alone, whose work grows with them."""
+def _string_method(name: str, count: int, call: Callable[..., Any]) -> Function:
+    """Build a function whose arguments are strings. Its work depends on their length."""
 
     def checked(scope: Scope, *values: Any) -> Any:
-        texts = [_text(name, each) for each in values]
+        texts = [_text(name, value) for value in values]
         scope.spend(sum(map(len, texts)) // 8)
         return call(*texts)
 
@@ -271,7 +271,7 @@ def _substring(scope: Scope, value: Any, start: Any, end: Any = None) -> str:
 
 def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
     if isinstance(value, list):
-        return next(iter(_places(scope, value, part)), -1)
+        return next(iter(_indices(scope, value, part)), -1)
     text = _text("indexOf", value)
     first = _whole("indexOf", start)
     if not 0 <= first <= len(text):
@@ -282,19 +282,19 @@ def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
 
 def _last_index_of(scope: Scope, value: Any, part: Any) -> int:
     if isinstance(value, list):
-        return [-1, *_places(scope, value, part)][-1]
+        return [-1, *_indices(scope, value, part)][-1]
     scope.spend(len(_text("lastIndexOf", value)) // 8)
     return str(value).rfind(_text("lastIndexOf", part))
 
 
-def _places(scope: Scope, values: list[Any], part: Any) -> list[int]:
+def _indices(scope: Scope, values: list[Any], part: Any) -> list[int]:
     scope.spend(len(values))
     return [at for at, value in enumerate(values) if are_equal(scope, value, part)]
 
 
 def _split(scope: Scope, value: Any, separator: Any, most: Any = -1) -> list[str]:
     text, mark, limit = _text("split", value), _text("split", separator), _whole("split", most)
-    # Every piece is an object of its own, which takes the room of several characters.
+    # Every piece is a separate object, which needs the memory of several characters.
     pieces = text.count(mark) if mark else len(text)
     scope.spend(len(text) + 8 * (pieces if limit < 0 else min(pieces, limit)))
     if limit == 0:
@@ -317,7 +317,7 @@ def _replace(scope: Scope, value: Any, old: Any, new: Any, most: Any = -1) -> st
 def _join(scope: Scope, value: Any, separator: Any = "") -> str:
     if not isinstance(value, list):
         raise no_overload("join", value)
-    texts = [_text("join", each) for each in value]
+    texts = [_text("join", item) for item in value]
     mark = _text("join", separator)
     scope.spend(sum(map(len, texts)) + len(mark) * len(texts))
     return mark.join(texts)
@@ -338,22 +338,22 @@ def _elements(name: str, value: Any) -> list[Any]:
 
 def _sum(scope: Scope, value: Any) -> Any:
     total: Any = None
-    for each in _elements("sum", value):
+    for item in _elements("sum", value):
         scope.spend(1)
-        total = each if total is None else add(scope, total, each)
+        total = item if total is None else add(scope, total, item)
     return 0 if total is None else total
 
 
 def _extreme(name: str, sign: int) -> Callable[..., Any]:
     def call(scope: Scope, *values: Any) -> Any:
-        given = _elements(name, values[0]) if len(values) == 1 else list(values)
-        if len(values) == 1 and not given:
-            raise Failure(f"{name} of an empty list")
-        best = given[0]
-        for each in given[1:]:
+        items = _elements(name, values[0]) if len(values) == 1 else list(values)
+        if len(values) == 1 and not items:
+            raise Failure(f"{name}() of an empty list")
+        best = items[0]
+        for item in items[1:]:
             scope.spend(1)
-            if compare(scope, each, best) * sign > 0:
-                best = each
+            if compare(scope, item, best) * sign > 0:
+                best = item
         return best
 
     return call
@@ -403,7 +403,7 @@ _TIME_METHODS: Final[tuple[tuple[str, Callable[[datetime], int], timedelta | Non
 )
 
 METHODS: Final[Mapping[str, Function]] = {
-    **{row[0]: _of_texts(*row) for row in _TEXT_METHODS},
+    **{row[0]: _string_method(*row) for row in _TEXT_METHODS},
     **{row[0]: _part_of_time(*row) for row in _TIME_METHODS},
     "size": Function(_size, (1,)),
     "matches": Function(_matches, (2,)),
@@ -433,7 +433,7 @@ METHODS: Final[Mapping[str, Function]] = {
         (2,),
     ),
 }
-"""What is called behind a dot."""
+"""Methods: functions that are called on a target."""
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "size": Function(_size, (1,)),
@@ -454,4 +454,4 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "math.greatest": Function(_extreme("math.greatest", 1), tuple(range(1, 32))),
     "math.least": Function(_extreme("math.least", -1), tuple(range(1, 32))),
 }
-"""What is called by its name alone."""
+"""Functions without a target."""

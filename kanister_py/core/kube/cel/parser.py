@@ -1,4 +1,4 @@
-"""Parser of CEL: the tokens of an expression, and the tree they make."""
+"""Parser of CEL: tokens and syntax trees."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 from kanister_py.core.kube.cel.values import MAX_INT, MAX_UINT, Failure, Limit, Uint
 
 MAX_NESTING: Final = 64
-"""How deep brackets and operators may be inside each other."""
+"""Limit for the nesting of brackets and operators."""
 
 
 class Node(NamedTuple):
-    """One part of an expression: what it is, its parts or its value, and where it stands.
+    """A node of a syntax tree: its kind, its parts or value, and its position.
 
-    The kinds: `value`, `name`, `select`, `index`, `call`, `list`, `map`, `and`, `or`,
+    Kinds: `value`, `name`, `select`, `index`, `call`, `list`, `map`, `and`, `or`,
     `chain` (operators of one rank, from the left), `not`, `negative`, `if`.
     """
 
@@ -77,7 +77,7 @@ _HIGHEST: Final = 5
 
 
 def parse(text: str) -> Node:
-    """Read a whole expression."""
+    """Parse an expression."""
     parser = _Parser(text)
     node = parser.expression()
     parser.expect("end")
@@ -109,9 +109,9 @@ class _Parser:
             else (token.kind, token.text) == ("operator", text)
         )
         if not is_found:
-            wanted = {"end": "the end", "name": "a name"}.get(text, f"`{text}`")
-            found = "the end" if token.kind == "end" else f"`{token.text[:20]}`"
-            raise Failure(f"{wanted} expected, found {found}", token.position)
+            expected = {"end": "the end", "name": "a name"}.get(text, f"`{text}`")
+            actual = "the end" if token.kind == "end" else f"`{token.text[:20]}`"
+            raise Failure(f"{expected} expected, found {actual}", token.position)
         self._at += 1
         return token
 
@@ -132,18 +132,18 @@ class _Parser:
         if rank > _HIGHEST:
             return self._unary()
         first = self._binary(rank + 1)
-        rest: list[tuple[str, Node]] = []
+        operands: list[tuple[str, Node]] = []
         position = self._next.position
         while self._next.kind in ("operator", "word") and _RANKS.get(self._next.text) == rank:
             operator = self._next.text
             self._at += 1
-            rest.append((operator, self._binary(rank + 1)))
-        if not rest:
+            operands.append((operator, self._binary(rank + 1)))
+        if not operands:
             return first
         if rank <= 2:
             kind = "or" if rank == 1 else "and"
-            return Node(kind, ((first, *(each for _, each in rest)),), position)
-        return Node("chain", (first, tuple(rest)), position)
+            return Node(kind, ((first, *(operand for _, operand in operands)),), position)
+        return Node("chain", (first, tuple(operands)), position)
 
     def _unary(self) -> Node:
         token = self._take("!", "-")
@@ -158,7 +158,7 @@ class _Parser:
             return self._member()
         inner = self._member()
         if token.text == "!":
-            # Twice is not nothing: what is no bool has no opposite.
+            # An even number of signs still requires a bool.
             return Node("not", (inner, count % 2 == 1), token.position)
         return Node("negative", (inner, count % 2 == 1), token.position)
 
@@ -186,14 +186,14 @@ class _Parser:
     def _listed(
         self, end: str, read: Callable[[], T], *, may_end_with_comma: bool = True
     ) -> tuple[T, ...]:
-        found: list[T] = []
+        items: list[T] = []
         while not self._take(end):
-            if found:
+            if items:
                 self.expect(",")
                 if may_end_with_comma and self._take(end):
                     break
-            found.append(read())
-        return tuple(found)
+            items.append(read())
+        return tuple(items)
 
     def _arguments(self) -> tuple[Node, ...]:
         return self._listed(")", self.expression, may_end_with_comma=False)
@@ -222,8 +222,8 @@ class _Parser:
                 return Node("list", (self._listed("]", self._element),), token.position)
             case "operator", "{":
                 return Node("map", (self._listed("}", self._entry),), token.position)
-        found = "the end" if token.kind == "end" else f"`{token.text[:20]}`"
-        raise Failure(f"a value expected, found {found}", token.position)
+        actual = "the end" if token.kind == "end" else f"`{token.text[:20]}`"
+        raise Failure(f"a value expected, found {actual}", token.position)
 
     def _name(self, token: _Token) -> Node:
         if token.text in RESERVED:
@@ -269,22 +269,22 @@ def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     at = 0
     while at < len(text):
-        found = _TOKENS.match(text, at)
-        if found is None:
-            raise Failure(f"`{text[at]}` means nothing", at)
-        kind = found.lastgroup or ""
+        match = _TOKENS.match(text, at)
+        if match is None:
+            raise Failure(f"`{text[at]}` is not valid here", at)
+        kind = match.lastgroup or ""
         if kind == "string":
-            token, at = _string(text, found)
+            token, at = _string(text, match)
             tokens.append(token)
             continue
         if kind in ("int", "float"):
-            tokens.append(_Token("number", found[0], at))
+            tokens.append(_Token("number", match[0], at))
         elif kind == "name":
-            is_word = found[0] in _CONSTANTS or found[0] == "in"
-            tokens.append(_Token("word" if is_word else "name", found[0], at))
+            is_word = match[0] in _CONSTANTS or match[0] == "in"
+            tokens.append(_Token("word" if is_word else "name", match[0], at))
         elif kind == "operator":
-            tokens.append(_Token("operator", found[0], at))
-        at = found.end()
+            tokens.append(_Token("operator", match[0], at))
+        at = match.end()
     tokens.append(_Token("end", "", len(text)))
     return tokens
 
@@ -305,7 +305,7 @@ _CODES: Final = re.compile(
 
 
 def _string(text: str, opened: re.Match[str]) -> tuple[_Token, int]:
-    """Read a string to its end; that of bytes is given as Latin-1, a character for each."""
+    """Parse a string literal. The text of bytes is Latin-1, one character per byte."""
     prefix = opened[0].rstrip("\"'").lower()
     quotes = opened[0][len(prefix) :]
     is_raw, is_bytes = "r" in prefix, "b" in prefix
@@ -330,9 +330,9 @@ def _escaped(text: str, at: int, *, is_bytes: bool) -> tuple[str, int]:
         return _ESCAPES[char], at + 2
     code = _CODES.match(text, at + 1)
     if code is None:
-        raise Failure("the escape sequence means nothing", at)
+        raise Failure("unknown escape sequence", at)
     number = int(code[5], 8) if code[5] else int(code[0][1:], 16)
     is_character = char in "uU" and bool(char)
     if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF or (is_bytes and is_character):
-        raise Failure("the escape sequence means no character", at)
+        raise Failure("the escape sequence is not a character", at)
     return chr(number), code.end()

@@ -17,11 +17,11 @@ MAX_UINT: Final = (1 << 64) - 1
 
 _PATTERN_BYTES: Final = 2 << 20
 _PATTERN_WORK: Final = 20_000
-"""What compiling costs at worst, which is some 20 ms within so many bytes."""
+"""Work for compiling a pattern, which takes up to about 20 ms with this memory limit."""
 
 
 class Failure(Exception):
-    """An expression cannot be read, or has no value here."""
+    """An expression cannot be parsed or evaluated."""
 
     def __init__(self, why: str, position: int = -1) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class Failure(Exception):
 
 
 class Limit(Exception):
-    """An expression goes beyond what is allowed. No `||` saves it."""
+    """An expression exceeds a limit. Unlike `Failure`, it is not absorbed by `||` and `&&`."""
 
 
 class Uint(int):
@@ -37,7 +37,7 @@ class Uint(int):
 
 
 class Type(str):
-    """A type as a value: what `type(1)` says."""
+    """A type as a value, such as the result of `type(1)`."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ def some(value: Any) -> Optional:
 
 
 class Meter:
-    """Meter of one evaluation: the work left, and the regular expressions paid for."""
+    """Remaining work of one evaluation, and the regular expressions compiled in it."""
 
     __slots__ = ("left", "patterns")
 
@@ -67,7 +67,7 @@ class Meter:
 
 
 class Scope:
-    """Scope of an expression: its variables, and the meter of its work."""
+    """Variables of an expression, and the meter for its work."""
 
     __slots__ = ("meter", "names")
 
@@ -81,13 +81,13 @@ class Scope:
             raise Limit
 
     def inside(self, name: str) -> tuple[Scope, dict[str, Any]]:
-        """Give a scope with a name more, and the map where its value is to be put."""
+        """Return an inner scope with one more variable, and the map in which to set it."""
         names = dict(self.names)
         names[name] = None
         return Scope(names, self.meter), names
 
     def pattern(self, text: str) -> Any:
-        """Compile a regular expression, once for each evaluation."""
+        """Compile a regular expression. It is cached for the evaluation."""
         patterns = self.meter.patterns
         if text not in patterns:
             self.spend(_PATTERN_WORK + len(text))
@@ -97,18 +97,20 @@ class Scope:
             try:
                 patterns[text] = re2.compile(text, options)
             except re2.error as error:
-                found = error.args[0] if error.args else error
-                shown = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+                reason = error.args[0] if error.args else error
+                shown = (
+                    reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+                )
                 raise Failure(f"not a regular expression: {shown}") from None
         return patterns[text]
 
 
 def type_of(value: Any) -> str:
-    """Name the type of a value as CEL does."""
+    """Return the name of a value's CEL type."""
     for kind, name in _TYPES:
         if isinstance(value, kind):
             return name
-    raise Failure(f"a value of {type(value).__name__} has no type here")
+    raise Failure(f"a value of {type(value).__name__} has no CEL type")
 
 
 _TYPES: Final[tuple[tuple[type, str], ...]] = (
@@ -134,7 +136,7 @@ def is_number(value: Any) -> bool:
 
 
 def are_equal(scope: Scope, one: Any, other: Any) -> bool:
-    """Say whether two values are equal: numbers by what they are worth, of whatever type."""
+    """Return whether two values are equal. Numbers of different types are compared by value."""
     if is_number(one) and is_number(other):
         return bool(one == other)
     if isinstance(one, Optional) and isinstance(other, Optional):
@@ -159,13 +161,13 @@ def are_equal(scope: Scope, one: Any, other: Any) -> bool:
 
 
 def compare(scope: Scope, one: Any, other: Any) -> int:
-    """Say which of two values comes first: -1, 0 or 1."""
+    """Compare two values: -1, 0 or 1."""
     check_order(scope, one, other)
     return int(one > other) - int(one < other)
 
 
 def check_order(scope: Scope, one: Any, other: Any) -> None:
-    """Refuse two values of which none comes first."""
+    """Raise `Failure` if two values cannot be ordered."""
     if isinstance(one, str | bytes) and isinstance(other, str | bytes):
         scope.spend(min(len(one), len(other)) // 64)
     are_numbers = is_number(one) and is_number(other)
@@ -177,7 +179,7 @@ _ORDERED = (bool, str, bytes, datetime, timedelta)
 
 
 def no_overload(function: str, *args: Any) -> Failure:
-    return Failure(f"no such overload: {function}({', '.join(type_of(each) for each in args)})")
+    return Failure(f"no such overload: {function}({', '.join(type_of(arg) for arg in args)})")
 
 
 def checked_int(value: int) -> int:
@@ -224,7 +226,7 @@ def subtract(_scope: Scope, one: Any, other: Any) -> Any:
 def double_of(value: float) -> float:
     try:
         return float(value)
-    except OverflowError:  # data may hold any whole number
+    except OverflowError:  # data may contain any whole number
         raise Failure("the number is out of range") from None
 
 
@@ -244,7 +246,7 @@ _CALCULATIONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def calculated(function: str, one: Any, other: Any) -> Any:
-    """Calculate with two numbers: `_+_`, `_-_`, `_*_`, `_/_` or `_%_`."""
+    """Apply an operator to two numbers: `_+_`, `_-_`, `_*_`, `_/_` or `_%_`."""
     has_fraction = isinstance(one, float) or isinstance(other, float)
     if not (is_number(one) and is_number(other)) or (has_fraction and function == "_%_"):
         raise no_overload(function, one, other)
@@ -258,7 +260,7 @@ def calculated(function: str, one: Any, other: Any) -> Any:
 
 
 def _whole_quotient(function: str, one: int, other: int) -> int:
-    """Divide towards zero, as Go does, not downwards, as Python does; or give what is left."""
+    """Return quotient or remainder, rounded towards zero as in Go (Python rounds down)."""
     if other == 0:
         raise Failure("division by zero" if function == "_/_" else "modulus by zero")
     value = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)

@@ -357,13 +357,13 @@ def lint_text(context: Context, text: str) -> list[Finding]:
         pytest.param(
             "step: dry",
             "step: paint",
-            [(11, "composition-invalid", "spec.pipeline[1].step", "Another step is called paint")],
+            [(11, "composition-invalid", "spec.pipeline[1].step", "Another step has the name")],
             id="two steps of one name",
         ),
         pytest.param(
             "timeout: 5s",
             'when: "observed.foo ="',
-            [(10, "composition-invalid", f"{AT}.when", "`=` means nothing")],
+            [(10, "composition-invalid", f"{AT}.when", "`=` is not valid here")],
             id="a condition with a syntax error",
         ),
         pytest.param(
