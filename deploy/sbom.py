@@ -20,14 +20,14 @@ OWN = "kanister-py"
 _LOCKED = re.compile(r"^([\w.-]+)==\S+((?:\s*\\\n\s+--hash=sha256:[0-9a-f]{64})+)", re.MULTILINE)
 
 
-def component(found: Distribution, hashes: list[str]) -> dict[str, Any]:
-    name, metadata = spelled(found.name), found.metadata
-    purl = f"pkg:pypi/{name}@{found.version}"
+def component(distribution: Distribution, hashes: list[str]) -> dict[str, Any]:
+    name, metadata = normalized(distribution.name), distribution.metadata
+    purl = f"pkg:pypi/{name}@{distribution.version}"
     entry: dict[str, Any] = {
         "type": "application" if name == OWN else "library",
         "bom-ref": purl,
         "name": name,
-        "version": found.version,
+        "version": distribution.version,
         "purl": purl,
     }
     if "License-Expression" in metadata:
@@ -37,23 +37,26 @@ def component(found: Distribution, hashes: list[str]) -> dict[str, Any]:
     return entry
 
 
-def spelled(name: str) -> str:
+def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def needs(found: Distribution, there: set[str]) -> list[str]:
+def needs(distribution: Distribution, installed: set[str]) -> list[str]:
     """List the requirements of a distribution that are installed."""
-    matches = (re.match(r"[\w.-]+", require) for require in found.requires or ())
-    return sorted({spelled(match[0]) for match in matches if match} & there - {spelled(found.name)})
+    matches = (re.match(r"[\w.-]+", requirement) for requirement in distribution.requires or ())
+    return sorted(
+        {normalized(match[0]) for match in matches if match}
+        & installed - {normalized(distribution.name)}
+    )
 
 
 def bill_of(lock: str) -> dict[str, Any]:
     """Build the SBOM. The same environment and lock file give the same result."""
     hashes = {
-        spelled(match[1]): re.findall(r"sha256:([0-9a-f]{64})", match[2])
+        normalized(match[1]): re.findall(r"sha256:([0-9a-f]{64})", match[2])
         for match in _LOCKED.finditer(lock)
     }
-    installed = {spelled(distribution.name): distribution for distribution in distributions()}
+    installed = {normalized(distribution.name): distribution for distribution in distributions()}
     components = {
         name: component(distribution, hashes.get(name, []))
         for name, distribution in sorted(installed.items())

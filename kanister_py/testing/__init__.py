@@ -1,8 +1,7 @@
-"""For authors of blueprints and functions: try a blueprint without a cluster, in a few lines.
+"""Tests of blueprints and functions without a cluster.
 
-With kanister_py installed, pytest knows the fixture `blueprint_stage`. It is a cluster
-of its own for each test, in which a script says what the commands of pods print and how
-they end:
+With kanister_py installed, pytest has the fixture `blueprint_stage`: a separate cluster in
+memory for each test. A script defines what the commands of pods print and how they end:
 
     def test_the_dump_is_kept_under_the_name_of_its_database(blueprint_stage):
         blueprint_stage.given("objects.yaml")
@@ -17,10 +16,10 @@ they end:
         assert "--format=custom" in ran.command("pg_dump").text
         assert ran.pods == ()  # nothing is left behind
 
-A command that no script knows fails with the exit code 127 and says so: nothing passes
-because nobody looked. With `blueprint_stage.use_processes()` the commands run as
-processes of this machine instead. `ran.check_golden(file)` compares the whole course of
-a run with a file, which `KANISTER_PY_GOLDEN=write pytest` writes anew.
+A command that no script matches fails with exit code 127 and a message. With
+`blueprint_stage.use_processes()`, commands run as processes of this machine instead.
+`ran.check_golden(file)` compares the record of a run with a file, which
+`KANISTER_PY_GOLDEN=write pytest` writes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Command", "Ran", "Stage", "check_golden"]
 
-_HOMES = {
+_MODULES = {
     "Answer": "kanister_py.testing.scripts",
     "Command": "kanister_py.testing.scripts",
     "Ran": "kanister_py.testing.stage",
@@ -44,12 +43,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,7 @@
-"""Plugin of pytest, loaded wherever kanister_py is installed; it costs nothing until used."""
+"""pytest plugin, which is loaded wherever kanister_py is installed.
+
+It imports nothing until the fixture is used, so that other tests do not pay for it.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def blueprint_stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    """A cluster of its own on which a blueprint is tried; see `kanister_py.testing`.
+    """Cluster in memory for a test of a blueprint; see `kanister_py.testing`.
 
-    Files are looked for beside the test first, then where pytest was started.
+    Files are searched in the folder of the test, then in the working directory of pytest.
     """
     from kanister_py.testing.stage import Stage
 

@@ -1,4 +1,4 @@
-"""Scripted pods: commands that are played from a script instead of being run."""
+"""Scripted pods, whose commands have scripted results instead of being run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_SCRIPTED: Final = 127
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that a pod runs: by its spec, or by an exec into it."""
+    """Command that a pod runs, from its spec or by exec."""
 
     pod: str
     """`namespace/name`"""
@@ -32,19 +32,19 @@ class Command:
 
     @property
     def text(self) -> str:
-        """All words in one, as scripts look at them."""
+        """All words in one text, which scripts match."""
         return " ".join(self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command prints, and how it ends. One that `stays` runs until its pod is deleted."""
+    """Output and exit of a command. With `stays`, it runs until its pod is deleted."""
 
     prints: str = ""
     complains: str = ""
-    """What it writes to stderr."""
+    """Output on stderr."""
     outputs: Mapping[str, str] = field(default_factory=dict)
-    """What it hands over with `kando output`."""
+    """Outputs, as with `kando output`."""
     exit_code: int = 0
     stays: bool = False
 
@@ -67,16 +67,16 @@ Reply: TypeAlias = Answer | Callable[[Command], Answer]
 
 @dataclass(slots=True)
 class _Row:
-    """Row of a script: which commands it is about, and what becomes of them."""
+    """Row of a script: pattern of commands, and their reply."""
 
     pattern: re.Pattern[str]
     reply: Reply
     left: int | None
-    """How many more times it counts; None for always."""
+    """Remaining number of uses; None for unlimited."""
 
 
 class Script:
-    """What commands answer. The first row that fits a command and is not used up counts."""
+    """Replies to commands. The first matching row that is not used up applies."""
 
     def __init__(self) -> None:
         self._rows: list[_Row] = []
@@ -84,11 +84,11 @@ class Script:
         self.otherwise: Reply = _not_scripted
 
     def add(self, pattern: str, reply: Reply, times: int | None = None) -> None:
-        """Say what commands answer in whose text the regular expression is found."""
+        """Set the reply to commands whose text matches the regular expression."""
         self._rows.append(_Row(re.compile(pattern, re.DOTALL), reply, times))
 
     def answer(self, command: Command) -> Answer:
-        """Say what a command answers, and use up the row that says so."""
+        """Return the answer to a command, and count the use of its row."""
         with self._lock:
             reply = self._find(command)
         return reply if isinstance(reply, Answer) else reply(command)
@@ -103,15 +103,15 @@ class Script:
 
 
 def _not_scripted(command: Command) -> Answer:
-    why = f"No script says what this command does: {command.text}"
+    why = f"No script matches this command: {command.text}"
     return Answer(complains=why, exit_code=_NOT_SCRIPTED)
 
 
 class ScriptedPods:
-    """Runner of pods that asks a script what their commands do.
+    """Pod runner that takes the results of commands from a script.
 
-    Init containers come first, in order; the others play at once. Containers of a pod
-    that is always restarted stay, like the servers they are, unless a script ends them.
+    Init containers run first, in order. Containers of pods with restartPolicy Always keep running
+    like servers, unless a script ends them.
     """
 
     def __init__(self, script: Script, clock: Clock) -> None:
@@ -121,19 +121,19 @@ class ScriptedPods:
         self._pods: dict[str, _ScriptedPod] = {}
         self._is_closed = False
 
-    def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:  # noqa: ARG002 # no script looks into volumes
+    def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:  # noqa: ARG002 - scripts have no volumes
         uid = str(pod["metadata"]["uid"])
         with self._lock:
             if self._is_closed or uid in self._pods:
                 return
-            played = self._pods[uid] = _ScriptedPod(pod, self._script, self._clock, report)
-        Thread(target=played.play, name=f"pod-{pod['metadata']['name']}", daemon=True).start()
+            scripted_pod = self._pods[uid] = _ScriptedPod(pod, self._script, self._clock, report)
+        Thread(target=scripted_pod.play, name=f"pod-{pod['metadata']['name']}", daemon=True).start()
 
-    def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:  # noqa: ARG002 # what is not there ends at once
+    def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:  # noqa: ARG002 - scripted pods end at once
         with self._lock:
-            played = self._pods.pop(uid, None)
-        if played is not None:
-            played.end()
+            scripted_pod = self._pods.pop(uid, None)
+        if scripted_pod is not None:
+            scripted_pod.end()
         done()
 
     def is_known(self, uid: str) -> bool:
@@ -148,7 +148,7 @@ class ScriptedPods:
         command: Sequence[str],
         *,
         container: str,
-        has_stdin: bool,  # noqa: ARG002 # no script reads its input
+        has_stdin: bool,  # noqa: ARG002 - scripts do not read input
     ) -> ExecSession:
         program = self._pod(uid).command(container, command, is_exec=True)
         return _ScriptedSession(self._script.answer(program))
@@ -158,18 +158,18 @@ class ScriptedPods:
             self._is_closed = True
             pods = list(self._pods.values())
             self._pods.clear()
-        for played in pods:
-            played.end()
+        for scripted_pod in pods:
+            scripted_pod.end()
 
     def _pod(self, uid: str) -> _ScriptedPod:
-        played = self._pods.get(uid)
-        if played is None:
-            raise BadRequest("the pod does not run here")
-        return played
+        scripted_pod = self._pods.get(uid)
+        if scripted_pod is None:
+            raise BadRequest("the pod does not run on this node")
+        return scripted_pod
 
 
 class _ScriptedPod:
-    """One pod, from its start to the last status it reports."""
+    """One pod, until its last status."""
 
     def __init__(
         self, pod: Mapping[str, Any], script: Script, clock: Clock, report: ReportStatus
@@ -181,10 +181,10 @@ class _ScriptedPod:
         self._changed = Condition()
         self._logs: dict[str, bytes] = {}
         self._codes: dict[str, int | None] = {}
-        """How containers ended; None for those that run."""
+        """Exit codes of containers; None for running ones."""
         self._is_over = False
         self._is_reported = False
-        """Whether the cluster knows how the containers are."""
+        """Whether the status of the containers has been reported to the cluster."""
 
     def play(self) -> None:
         spec = self._pod["spec"]
@@ -201,7 +201,7 @@ class _ScriptedPod:
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
         is_server = self._pod["spec"].get("restartPolicy", "Always") == "Always"
         if is_server or not words:
-            # The image's own command: a server stays, anything else has nothing to say.
+            # The command of the image: a server keeps running, other programs end without output.
             answer = Answer(stays=is_server)
         else:
             answer = self._script.answer(self.command(container["name"], words))
@@ -216,7 +216,7 @@ class _ScriptedPod:
             self._changed.notify_all()
 
     def command(self, container: str, words: Sequence[str], *, is_exec: bool = False) -> Command:
-        """Say which command that is; without the name of a container, the first one is meant."""
+        """Return a command of the pod. Without a container's name, of the first container."""
         return _command_in(self._pod, self._container(container), words, is_exec=is_exec)
 
     def read_log(self, options: LogOptions) -> LogStream:
@@ -233,10 +233,10 @@ class _ScriptedPod:
         return b"".join(text.splitlines(keepends=True)[-tail_lines:] if tail_lines else [])
 
     def wait_for_end_of(self, container: str, is_closed: Callable[[], bool]) -> None:
-        """Wait until a container has ended, its pod is gone, or nobody listens any more."""
+        """Wait until a container has ended, its pod is deleted, or the reader is closed."""
         with self._changed:
-            # Not before the cluster knows of it: who waits to hear of that after the log has
-            # ended waits in the time of a stage, which passes quickly, and reads it again.
+            # Not before the cluster has the status: clients that find a running container after
+            # the end of the log would wait on the fast clock of the stage and read the log again.
             while not (self._is_over or is_closed() or self._has_ended(container)):
                 self._changed.wait()
 
@@ -247,16 +247,17 @@ class _ScriptedPod:
         with self._changed:
             self._changed.notify_all()
 
-    def _container(self, asked: str) -> str:
+    def _container(self, name: str) -> str:
+        """Return the name of a container; by default that of the first one."""
         spec = self._pod["spec"]
         names = [str(container["name"]) for container in spec["containers"]]
-        inits = [str(init_container["name"]) for init_container in spec.get("initContainers") or ()]
-        if not asked:
+        inits = [str(container["name"]) for container in spec.get("initContainers") or ()]
+        if not name:
             return names[0]
-        if asked not in names + inits:
-            name = self._pod["metadata"]["name"]
-            raise BadRequest(f"container {asked} is not valid for pod {name}")
-        return asked
+        if name not in names + inits:
+            pod = self._pod["metadata"]["name"]
+            raise BadRequest(f"container {name} is not valid for pod {pod}")
+        return name
 
     def _report_status(self) -> None:
         if not self._is_over:
@@ -315,7 +316,7 @@ class _ScriptedPod:
 
 
 class _ScriptedLog(Stream):
-    """What a container has printed; a reader who follows it stays until the container ends."""
+    """Output of a container. Readers that follow it stay until the container ends."""
 
     def __init__(self, pod: _ScriptedPod, container: str, options: LogOptions) -> None:
         self._pod = pod
@@ -336,7 +337,7 @@ class _ScriptedLog(Stream):
 
 
 class _ScriptedSession(Stream):
-    """A command inside a container: all it writes, then how it ended."""
+    """Exec session: all output, then the exit code."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -352,17 +353,17 @@ class _ScriptedSession(Stream):
         self.exit_code = self._answer.exit_code
 
     def write_stdin(self, data: bytes) -> None:
-        """Take what nobody reads."""
+        """Ignore the input."""
 
     def close_stdin(self) -> None:
-        """Take the end of what nobody reads."""
+        """Ignore the end of the input."""
 
     def close(self) -> None:
-        """End; there is nothing left to end."""
+        """Do nothing: the session holds no resources."""
 
 
 class RecordedPods:
-    """Record of the pods that another runner runs: which there were, and what they ran."""
+    """Pod runner that records the pods and commands of another runner."""
 
     def __init__(self, runner: PodRunner) -> None:
         self._runner = runner
@@ -405,7 +406,7 @@ class RecordedPods:
 
 
 def commands_of(pod: Mapping[str, Any]) -> Iterator[Command]:
-    """Say which commands the containers of a pod are started with."""
+    """Yield the commands of the containers of a pod."""
     for container in _containers_of(pod):
         words = (*(container.get("command") or ()), *(container.get("args") or ()))
         yield _command_in(pod, str(container["name"]), words)

@@ -1,4 +1,4 @@
-"""Stage: a cluster on which a blueprint is tried, its pods, and what came of a run."""
+"""Stage: cluster in memory for tests of blueprints, and the results of their runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from kanister_py.ports.cluster import KubeObject, Watch
 from kanister_py.ports.pods import PodRunner
 from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.testing.golden import check_golden
-from kanister_py.testing.pace import StageClock
 from kanister_py.testing.scripts import (
     Answer,
     Command,
@@ -39,31 +38,40 @@ from kanister_py.testing.scripts import (
     ScriptedPods,
     is_controlled,
 )
+from kanister_py.testing.stage_clock import StageClock
 from kanister_py.wiring import attach_pods, follow, memory_cluster, process_pods
 
 SPEED: Final = 20.0
-"""How many seconds pass in one, where pods are played from a script."""
+"""Speed of the clock with scripted pods."""
 
 _RUN_SECONDS: Final = 60.0
-_STANDING_SECONDS: Final = 60.0
+_READY_SECONDS: Final = 60.0
 _RUN_LABEL: Final = "kanister-py.io/run"
 _FIRST: Final = ("attempt", 1)
-_NOBODYS: Final = frozenset({"Pod", "Node", "Event", "PersistentVolume"})
-"""Kinds whose objects are seen elsewhere, or come and go by themselves."""
+_IGNORED_KINDS: Final = frozenset({"Pod", "Node", "Event", "PersistentVolume"})
+"""Kinds whose objects are recorded separately, or created by controllers."""
 _TIME: Final = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
 _KEY: Final = re.compile(r"\b[0-9a-f]{20}\b")
 _FOLDER_OF_PLACE: Final = re.compile(r"(?<=\()[^()\s]*/(?=[^()/\s]+:\d+\))")
-_KEPT_OF_METADATA: Final = ("namespace", "name", "labels", "annotations")
-_KEPT_OF_CONTAINERS: Final = ("name", "image", "command", "args", "env", "envFrom", "volumeMounts")
+_RECORDED_METADATA: Final = ("namespace", "name", "labels", "annotations")
+_RECORDED_CONTAINER_FIELDS: Final = (
+    "name",
+    "image",
+    "command",
+    "args",
+    "env",
+    "envFrom",
+    "volumeMounts",
+)
 
-Given: TypeAlias = Mapping[str, Any] | str | Path
+ObjectSource: TypeAlias = Mapping[str, Any] | str | Path
 StatusOf: TypeAlias = Mapping[str, Any] | Callable[[KubeObject], Mapping[str, Any]]
 
 
 class Stage:
-    """A cluster in memory, its pods played from a script, and blueprints that run on it.
+    """Cluster in memory with scripted pods, on which blueprints run.
 
-    One stage may see several runs, one after the other: a backup, then its restore.
+    A stage can have several runs in sequence, such as a backup and its restore.
     """
 
     def __init__(self, *, folders: Sequence[Path] = (), state: Path | None = None) -> None:
@@ -73,9 +81,9 @@ class Stage:
         self._clock = StageClock(speed=SPEED)
         self._uids = iter(range(1, 10**12))
         self.cluster = memory_cluster(self._clock, new_uid=self._new_uid, seed=1)
-        """The cluster itself, for whatever has no shorter way here."""
+        """The cluster itself."""
         self.registry: Registry[FunctionEntry] | None = None
-        """The functions there are; None for what is installed. See `wiring.registry_of`."""
+        """Registry of functions; None for the installed ones. See `wiring.registry_of`."""
         self._stack = ExitStack()
         self._pods: RecordedPods | None = None
         self._runner: PodRunner | None = None
@@ -88,25 +96,25 @@ class Stage:
         self.close()
 
     def close(self) -> None:
-        """End every pod, and everything else that moves."""
+        """Delete all pods and stop all threads."""
         self._stack.close()
 
-    # What there is before a run
+    # Before a run
 
-    def given(self, *what: Given) -> Self:
-        """Put objects into the cluster: as they are, from files, or from folders of files."""
+    def given(self, *what: ObjectSource) -> Self:
+        """Load objects into the cluster: mappings, files, or folders of files."""
         for source in what:
             self.cluster.load([dict(source)] if isinstance(source, Mapping) else self._read(source))
         return self
 
     def given_text(self, text: str) -> Self:
-        """Put the objects of a text of YAML or JSON into the cluster."""
+        """Load the objects of a text in YAML or JSON into the cluster."""
         self.cluster.load([document.value for document in parse_documents(text)])
         return self
 
     def stand(self) -> Self:
-        """Have every workload stand as it was asked for; a run does so by itself."""
-        self._standing()
+        """Start all workloads and wait until they are ready. `run` does so itself."""
+        self._start_pods()
         return self
 
     def script(
@@ -121,26 +129,26 @@ class Stage:
         stays: bool = False,
         times: int | None = None,
     ) -> Self:
-        """Say what a command does in whose words the regular expression `pattern` is found.
+        """Define the result of commands whose text matches the regular expression `pattern`.
 
-        It prints, complains (on stderr), hands over `outputs` as `kando output` does, and
-        ends with the exit code; or `reply` says all that, as an `Answer`, or a function
-        that gives one. With `times`, it does so that often, and the next line of the
-        script that fits counts after that: a command that fails first, and then does not.
+        They print `prints` to stdout and `complains` to stderr, return `outputs` as with
+        `kando output`, and exit with `exit_code`. Alternatively, `reply` is an `Answer` or a
+        function that returns one. With `times`, the row applies so many times; then the next
+        matching row applies, for example for a command that fails once.
         """
         answer = Answer(prints, complains, dict(outputs or {}), exit_code, stays)
         self._script.add(pattern, reply or answer, times)
         return self
 
     def otherwise(self, reply: Reply) -> Self:
-        """Say what the commands do that no line of the script fits."""
+        """Define the result of commands that no row matches."""
         self._script.otherwise = reply
         return self
 
     def controlled(self, api_version: str, kind: str, status: StatusOf) -> Self:
-        """Give every object of a kind that appears a status, as its controller would.
+        """Set the status of every object of a kind when it appears, like its controller.
 
-        What a function of the object gives may touch all of it, such as its spec.
+        A function receives the object and may also change other fields, such as its spec.
         """
         self._controllers.append((api_version, kind, status))
         return self
@@ -148,40 +156,40 @@ class Stage:
     def use_processes(
         self, runner: PodRunner | None = None, *, locations: Path | None = None
     ) -> Self:
-        """Run the commands of pods as processes of this machine, with its programs.
+        """Run the commands of pods as processes of this machine.
 
-        Before the first run. It executes what the blueprint says, here. The folder
-        `locations` stands in for every store of a Profile, if one is named.
+        Call it before the first run. It executes the commands of the blueprint on this machine. The
+        folder `locations` replaces the object stores of Profiles.
         """
-        assert self._pods is None, "the pods of this stage run already"
+        assert self._pods is None, "the pods of this stage are already running"
         self._clock.speed = 1.0
         self._runner = runner or process_pods(self._clock, self._state, locations)
         return self
 
-    # A run
+    # Run
 
     def run(
         self,
-        blueprint: Given,
+        blueprint: ObjectSource,
         action: str,
         *,
-        object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
+        object: str | Mapping[str, Any] | None = None,  # noqa: A002 - the name of the field in an ActionSet
         options: Mapping[str, str] | None = None,
         profile: str | Mapping[str, Any] = "",
         artifacts: Mapping[str, Any] | None = None,
         timeout_seconds: float = _RUN_SECONDS,
         **more: Any,
     ) -> Ran:
-        """Run an action to its end, and give what came of it.
+        """Run an action to its end, and return the result.
 
-        `object` and the rest are what an ActionSet says, in its words (`secrets`,
-        `config_maps`, `preferred_version`, `pod_labels` …); a Profile, Secrets and
-        ConfigMaps may be given as `namespace/name`, artifacts as an earlier run left them.
-        A run that takes longer than `timeout_seconds` is cancelled.
+        `object` and the other arguments are fields of an ActionSet (`secrets`, `config_maps`,
+        `preferred_version`, `pod_labels` …). Profiles, Secrets and ConfigMaps can be given as
+        `namespace/name`, and artifacts as an earlier run returned them. A run that takes longer
+        than `timeout_seconds` is cancelled.
         """
-        pods = self._standing()
-        seen = _Witness()
-        began_with = (len(pods.pods), len(pods.commands))
+        pods = self._start_pods()
+        recorder = _Recorder()
+        offsets = (len(pods.pods), len(pods.commands))
         before = self._own_objects()
         spec: dict[str, Any] = {**more}
         if profile:
@@ -200,7 +208,7 @@ class Stage:
                 cluster=self.cluster,
                 clock=self._clock,
                 name=action.lower(),
-                observer=seen,
+                observer=recorder,
                 registry=self.registry,
             ),
             **spec,
@@ -208,25 +216,25 @@ class Stage:
         if not run.wait(timeout_seconds).is_over:
             run.cancel("RunTimedOut")
             run.wait()
-        created_pods, commands = pods.pods[began_with[0] :], pods.commands[began_with[1] :]
+        created_pods, commands = pods.pods[offsets[0] :], pods.commands[offsets[1] :]
         after = self._own_objects()
         return Ran(
             stage=self,
             run=run,
             made_pods=tuple(created_pods),
             commands=tuple(commands),
-            journal=tuple(seen.journal),
-            log=tuple(seen.log),
+            journal=tuple(recorder.journal),
+            log=tuple(recorder.log),
             made=tuple(after[uid] for uid in after if uid not in before),
             removed=tuple(_title(before[uid]) for uid in before if uid not in after),
         )
 
-    # What there is afterwards
+    # After a run
 
     def object(self, kind: str, place: str, api_version: str = "") -> KubeObject | None:
-        """Give an object by its kind and `namespace/name`, or None if it is not there.
+        """Return an object by kind and `namespace/name`, or None if it does not exist.
 
-        The `api_version` is needed for kinds that the cluster knows from nobody else.
+        `api_version` is only needed for kinds that the cluster does not serve.
         """
         at = parse_place(place)
         resource = self.cluster.resource_for(api_version or self._api_version_of(kind), kind)
@@ -237,25 +245,25 @@ class Stage:
             return None
 
     def objects(self, kind: str) -> list[KubeObject]:
-        """Give all objects of a kind, by namespace and name."""
+        """Return all objects of a kind, by namespace and name."""
         return [obj for obj in self.cluster.objects() if obj["kind"] == kind]
 
-    # Inside
+    # Internals
 
     def _own_objects(self) -> dict[str, KubeObject]:
-        """Give every object that nobody makes and removes by himself, by uid."""
+        """Return objects by UID, without those that controllers create."""
         return {
             obj["metadata"]["uid"]: obj
             for obj in self.cluster.objects()
-            if obj["kind"] not in _NOBODYS and not is_controlled(obj)
+            if obj["kind"] not in _IGNORED_KINDS and not is_controlled(obj)
         }
 
     def _api_version_of(self, kind: str) -> str:
         from kanister_py.core.kube.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
 
-        for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS):
-            if each.kind == kind:
-                return each.gvr.api_version
+        for entry in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS):
+            if entry.kind == kind:
+                return entry.gvr.api_version
         return next((str(obj["apiVersion"]) for obj in self.objects(kind)), "v1")
 
     def _new_uid(self) -> str:
@@ -275,8 +283,8 @@ class Stage:
             for document in parse_documents(file.read_bytes(), str(file)):
                 yield document.value
 
-    def _standing(self) -> RecordedPods:
-        """Have pods run, and all workloads stand as they were asked for."""
+    def _start_pods(self) -> RecordedPods:
+        """Start the pod runner and controllers, and wait until all workloads are ready."""
         if self._pods is None:
             runner = self._runner or ScriptedPods(self._script, self._clock)
             self._pods = RecordedPods(runner)
@@ -286,30 +294,30 @@ class Stage:
         self._controllers.clear()
         for resource in (DEPLOYMENTS, STATEFUL_SETS):
             for obj in self.cluster.list(resource):
-                self._wait_until_it_stands(resource, obj)
+                self._wait_until_ready(resource, obj)
         return self._pods
 
-    def _wait_until_it_stands(self, resource: GroupVersionResource, workload: KubeObject) -> None:
+    def _wait_until_ready(self, resource: GroupVersionResource, workload: KubeObject) -> None:
         metadata = workload["metadata"]
         watch = self.cluster.watch(
             resource,
             namespace=metadata["namespace"],
             field_selector=f"metadata.name={metadata['name']}",
-            # It is who runs the test that waits, whatever the stage's clock says.
-            timeout_seconds=_STANDING_SECONDS * self._clock.speed,
+            # The limit is in real time, independent of the clock of the stage.
+            timeout_seconds=_READY_SECONDS * self._clock.speed,
         )
-        if not _until(watch, _stands):
-            raise AssertionError(f"{metadata['namespace']}/{metadata['name']} never stood up")
+        if not _until(watch, _is_ready):
+            raise AssertionError(f"{metadata['namespace']}/{metadata['name']} did not become ready")
 
     def _control(self, api_version: str, kind: str, status: StatusOf) -> None:
-        """Answer for the controller of a kind, from now on."""
+        """Start the controller of a kind."""
         resource = self.cluster.resource_for(api_version, kind).gvr
 
         def answer(obj: KubeObject) -> None:
             if obj.get("status") or obj["metadata"].get("deletionTimestamp"):
                 return
-            its_status = status(obj) if callable(status) else status
-            changed = merge_patched(obj, {"status": its_status})
+            new_status = status(obj) if callable(status) else status
+            changed = merge_patched(obj, {"status": new_status})
             self.cluster.load([changed])
 
         follow(self.cluster, resource, answer, self._clock, self._stack)
@@ -317,22 +325,22 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of a run: everything a test may want to look at."""
+    """Result of a run, for the assertions of a test."""
 
     stage: Stage
     run: Run
     made_pods: tuple[Mapping[str, Any], ...]
-    """Every pod that the run made, as it was made; those of workloads are not among them."""
+    """Pods that the run created, without those of workloads."""
     commands: tuple[Command, ...]
-    """Every command of those pods, and every one that was executed in any pod, in order."""
+    """Commands of these pods and of all exec sessions, in order."""
     journal: tuple[Mapping[str, Any], ...]
-    """What happened, step by step."""
+    """Journal of the run."""
     log: tuple[str, ...]
-    """What the phases logged, each line as `action/phase | line`."""
+    """Log lines of the phases, as `action/phase | line`."""
     made: tuple[KubeObject, ...]
-    """Every object that is there since the run, but for pods and what workloads make."""
+    """Objects created by the run, without pods and dependents of workloads."""
     removed: tuple[str, ...]
-    """Every object that was there before it, as `Kind namespace/name`; likewise."""
+    """Objects deleted by the run, as `Kind namespace/name`."""
 
     @property
     def is_complete(self) -> bool:
@@ -340,42 +348,42 @@ class Ran:
 
     @property
     def state(self) -> str:
-        """One of pending, running, failed, complete."""
+        """pending, running, failed or complete."""
         return self.run.state
 
     @property
     def error(self) -> str:
-        """Why it failed; empty if it did not."""
+        """Message of the error; empty if the run did not fail."""
         return self.run.error
 
     @property
     def reason(self) -> str:
-        """Why it failed, in a word; empty if it did not."""
+        """Reason of the error; empty if the run did not fail."""
         return str((self.status.get("error") or {}).get("reason", ""))
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """The `status` that the ActionSet would have."""
+        """The `status` of the ActionSet."""
         return self.run.status
 
     @property
     def outputs(self) -> Mapping[str, Mapping[str, Any]]:
-        """What each phase gave, by its name."""
+        """Outputs by the name of the phase."""
         return self.run.outputs
 
     @property
     def artifacts(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the run left for another one."""
+        """Output artifacts of the run."""
         return self.run.artifacts
 
     @property
     def notices(self) -> tuple[Warned, ...]:
-        """What should be heard about it, such as versions that are on their way out."""
+        """Warnings, such as deprecated versions."""
         return self.run.notices
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Which version of its function each phase had, by its name."""
+        """Function versions by the name of the phase."""
         return {
             phase.name: phase.func_version
             for action in self.run.progress.actions
@@ -384,7 +392,7 @@ class Ran:
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """Which of the pods that the run made are still there, as `namespace/name`."""
+        """Pods of the run that still exist, as `namespace/name`."""
         existing = {pod["metadata"]["uid"] for pod in self.stage.cluster.list(PODS)}
         return tuple(
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
@@ -393,15 +401,17 @@ class Ran:
         )
 
     def command(self, words: str) -> Command:
-        """Give the only command in whose text `words` are found."""
+        """Return the only command whose text contains `words`."""
         matching = [command for command in self.commands if words in command.text]
         if len(matching) != 1:
             listing = "\n".join(f"  {command.text}" for command in self.commands)
-            raise AssertionError(f"{len(matching)} commands say {words!r}, of these:\n{listing}")
+            raise AssertionError(
+                f"{len(matching)} commands contain {words!r}, of these:\n{listing}"
+            )
         return matching[0]
 
     def as_golden(self) -> dict[str, Any]:
-        """Give the course of the run, without what differs from one run to the next."""
+        """Return the record of the run without values that differ between runs."""
         course = {
             "journal": [_entry_of(entry, self.run.progress) for entry in self.journal],
             "pods": [_pod_entry(pod) for pod in self.made_pods],
@@ -424,19 +434,19 @@ class Ran:
         return {key: value for key, value in document.items() if value != []}
 
     def check_golden(self, file: str | Path) -> None:
-        """Compare the course of the run with a file; see `check_golden`."""
+        """Compare the record of the run with a golden file; see `check_golden`."""
         __tracebackhide__ = True
         check_golden(self.as_golden(), file)
 
 
 @dataclass(slots=True)
-class _Witness:
-    """Journal and log of a run, as an observer gets them."""
+class _Recorder:
+    """Observer that records the journal and log of a run."""
 
     journal: list[Mapping[str, Any]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
-    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the last status is kept elsewhere
+    def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 - only the outcomes are recorded
         self.journal.append(outcome_as_dict(outcome))
 
     def on_log(self, action: str, phase: str, line: str) -> None:
@@ -444,7 +454,7 @@ class _Witness:
 
 
 def _entry_of(outcome: Mapping[str, Any], status: Status) -> dict[str, Any]:
-    """Say what happened and where, by name; what is only remembered for a restart is left out."""
+    """Return a journal entry with names instead of indexes, and without data for restarts."""
     where = ""
     if "place" in outcome:
         action, phase = outcome["place"]
@@ -465,23 +475,23 @@ def _title(obj: KubeObject) -> str:
 
 
 def _object_entry(obj: KubeObject) -> dict[str, Any]:
-    """Give an object as its maker has made it."""
+    """Return the part of an object that its creator has set."""
     entry = {key: value for key, value in obj.items() if key not in {"metadata", "status"}}
     if obj["kind"] == "PersistentVolumeClaim":
-        # Which volume a claim is bound to, and whether it is already, is not its maker's doing.
+        # The volume of a claim is set by its controller.
         entry["spec"] = {key: value for key, value in obj["spec"].items() if key != "volumeName"}
-    metadata = {key: obj["metadata"][key] for key in _KEPT_OF_METADATA if key in obj["metadata"]}
+    metadata = {key: obj["metadata"][key] for key in _RECORDED_METADATA if key in obj["metadata"]}
     return {**entry, "metadata": metadata}
 
 
 def _pod_entry(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a pod as its function and its blueprint have made it."""
+    """Return the part of a pod that its function and blueprint have set."""
     metadata, spec = pod["metadata"], pod["spec"]
     entry: dict[str, Any] = {"name": f"{metadata['namespace']}/{metadata['name']}"}
     for kind in ("initContainers", "containers"):
         if several := spec.get(kind):
             entry[kind] = [
-                {key: container[key] for key in _KEPT_OF_CONTAINERS if container.get(key)}
+                {key: container[key] for key in _RECORDED_CONTAINER_FIELDS if container.get(key)}
                 for container in several
             ]
     if volumes := spec.get("volumes"):
@@ -489,8 +499,10 @@ def _pod_entry(pod: Mapping[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def _place(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    return dict(parse_place(given).as_dict()) if isinstance(given, str) else dict(given)
+def _place(reference: str | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(reference, str):
+        return dict(parse_place(reference).as_dict())
+    return dict(reference)
 
 
 def _until(watch: Watch, holds: Callable[[KubeObject], bool]) -> bool:
@@ -498,7 +510,7 @@ def _until(watch: Watch, holds: Callable[[KubeObject], bool]) -> bool:
         return any(holds(event.object) for event in watch)
 
 
-def _stands(workload: KubeObject) -> bool:
+def _is_ready(workload: KubeObject) -> bool:
     replicas = workload["spec"].get("replicas", 1)
     status = status_of(workload)
     is_seen = status.get("observedGeneration") == workload["metadata"]["generation"]

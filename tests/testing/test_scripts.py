@@ -15,8 +15,8 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.node import ClusterSources, ProcessNode
 from kanister_py.ports.cluster import Channel, EventType, KubeObject, LogOptions
 from kanister_py.ports.pods import PodStatus
-from kanister_py.testing.pace import StageClock
 from kanister_py.testing.scripts import Answer, Command, RecordedPods, Script, ScriptedPods
+from kanister_py.testing.stage_clock import StageClock
 from tests.contracts.pods import wait_gone
 
 SHOP = "shop"

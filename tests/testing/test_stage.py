@@ -62,7 +62,7 @@ def test_a_misspelt_word_of_a_run_is_refused_instead_of_swallowed(
 def test_a_command_that_no_script_knows_fails_and_says_so(blueprint_stage: Stage) -> None:
     ran = blueprint_stage.run(HELLO, "hello", options={"what": "what?"})
     assert (ran.state, ran.reason) == ("failed", "CommandFailed")
-    assert ran.log == ("hello/say | No script says what this command does: say what?",)
+    assert ran.log == ("hello/say | No script matches this command: say what?",)
     assert ran.artifacts == {}
 
 

@@ -36,39 +36,39 @@ a failure of one does not affect the other. The first one serves the webhook.
 {{- if and .Values.webhook.compositions (not $composes) -}}
 {{- fail "webhook.compositions requires compositions.enabled; without it, the webhook would refuse every change of another controller's revisions" -}}
 {{- end -}}
-{{- $apart := and $composes (or (not $runs) .Values.compositions.ownDeployment) -}}
-{{- $found := list -}}
+{{- $separate := and $composes (or (not $runs) .Values.compositions.ownDeployment) -}}
+{{- $deployments := list -}}
 {{- if $runs -}}
-{{- $found = append $found (dict
+{{- $deployments = append $deployments (dict
       "name" $name "component" "controller"
-      "runs" true "composes" (and $composes (not $apart))
+      "runs" true "composes" (and $composes (not $separate))
       "account" (.Values.serviceAccount.name | default $name)
-      "makesAccount" .Values.serviceAccount.create
-      "notes" .Values.serviceAccount.annotations
+      "createsAccount" .Values.serviceAccount.create
+      "annotations" .Values.serviceAccount.annotations
       "replicas" .Values.replicas
       "resources" .Values.resources) -}}
 {{- end -}}
-{{- if $apart -}}
+{{- if $separate -}}
 {{- $own := printf "%s-compositions" $name -}}
-{{- $found = append $found (dict
+{{- $deployments = append $deployments (dict
       "name" $own "component" "compositions"
       "runs" false "composes" true
       "account" (.Values.compositions.serviceAccount.name | default $own)
-      "makesAccount" .Values.compositions.serviceAccount.create
-      "notes" .Values.compositions.serviceAccount.annotations
+      "createsAccount" .Values.compositions.serviceAccount.create
+      "annotations" .Values.compositions.serviceAccount.annotations
       "replicas" .Values.compositions.replicas
       "resources" .Values.compositions.resources) -}}
 {{- end -}}
-{{- range $index, $each := $found -}}
-{{- $_ := set $each "namespace" $.Release.Namespace -}}
-{{- $_ := set $each "webhook" (and $.Values.webhook.enabled (not $.Values.partition) (eq $index 0)) -}}
-{{- $_ := set $each "certificate" (ternary "kanister-py-webhook" (printf "%s-tls" $each.name) $each.webhook) -}}
-{{- $_ := set $each "selector" (dict
+{{- range $index, $deployment := $deployments -}}
+{{- $_ := set $deployment "namespace" $.Release.Namespace -}}
+{{- $_ := set $deployment "webhook" (and $.Values.webhook.enabled (not $.Values.partition) (eq $index 0)) -}}
+{{- $_ := set $deployment "certificate" (ternary "kanister-py-webhook" (printf "%s-tls" $deployment.name) $deployment.webhook) -}}
+{{- $_ := set $deployment "selector" (dict
       "app.kubernetes.io/name" "kanister-py"
       "app.kubernetes.io/instance" $.Release.Name
       "app.kubernetes.io/component" .component) -}}
 {{- end -}}
-{{- toJson $found -}}
+{{- toJson $deployments -}}
 {{- end -}}
 
 {{- /* A duration such as 1m30s in seconds, rounded up. */ -}}
@@ -76,8 +76,8 @@ a failure of one does not affect the other. The first one serves the webhook.
 {{- $total := 0.0 -}}
 {{- range regexFindAll "[0-9.]+(ms|h|m|s)" . -1 -}}
 {{- $unit := regexFind "[a-z]+" . -}}
-{{- $each := get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit -}}
-{{- $total = addf $total (mulf (trimSuffix $unit . | float64) $each) -}}
+{{- $factor := get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit -}}
+{{- $total = addf $total (mulf (trimSuffix $unit . | float64) $factor) -}}
 {{- end -}}
 {{- ceil $total | int -}}
 {{- end -}}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Condition, Thread
 from time import perf_counter
 
-from kanister_py.testing.pace import StageClock
+from kanister_py.testing.stage_clock import StageClock
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
