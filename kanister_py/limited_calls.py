@@ -1,6 +1,6 @@
 """Calls in a process of their own, with limits on processor time, memory and waiting.
 
-    calls = LimitedCalls("kanister_py.core.templates.elsewhere:answer")
+    calls = LimitedCalls("kanister_py.core.templates.execution:execute_pickled")
     answer = calls(payload)
 
 The process is a fresh interpreter, never a fork: a fork of a process with threads may hang.
@@ -238,7 +238,7 @@ def template_calls(
     bounds: Bounds = DEFAULT,
 ) -> Callable[[bytes, Callable[[], bool]], bytes]:
     """Make a caller for packed executions of templates; it raises LimitExceeded."""
-    calls = LimitedCalls("kanister_py.core.templates.elsewhere:answer", bounds)
+    calls = LimitedCalls("kanister_py.core.templates.execution:execute_pickled", bounds)
 
     def execute(payload: bytes, is_stopped: Callable[[], bool]) -> bytes:
         try:

@@ -187,7 +187,7 @@ def test_arguments_that_are_no_model_are_refused_when_the_plugin_is_registered(
     noisy: Path,
 ) -> None:
     functions = build_functions(record(EMPTY), {}, [plugin("bad", "noisy_plugin:NoModel")])
-    assert "its `Args` is no model" in functions.broken[0].why
+    assert "its `Args` is not a model" in functions.broken[0].why
 
 
 def test_a_plugin_whose_code_is_missing_is_left_out_when_everything_is_checked(

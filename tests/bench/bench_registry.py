@@ -101,7 +101,7 @@ def _revision_rows() -> list[Row]:
         )
 
     def anew() -> None:
-        known.family("function-a").answers.clear()
+        known.family("function-a").choices.clear()
         choose_revision(known, "function-a", RevisionRequest(version="<0.20"))
 
     first = best_seconds(anew, calls=50) * 1e6

@@ -153,7 +153,9 @@ class TestUpgrade:
         assert "note: <stdin>:9: tell.first: retries stays 0, which was its default" in done.err
         done = kanister("upgrade", "-", "--no-keep-meaning", stdin=OLD)
         assert (done.code, done.out) == (0, NEW.replace("retries: 0, ", ""))
-        assert "note: <stdin>:9: tell.first: Argument retries was 0 when left out, is 3" in done.err
+        assert (
+            "note: <stdin>:9: tell.first: The default of argument retries was 0, is 3" in done.err
+        )
         given = OLD.replace("text: hi", "text: hi, retries: 1")
         assert "note: " not in kanister("upgrade", "-", stdin=given).err
 

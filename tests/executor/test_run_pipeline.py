@@ -381,7 +381,7 @@ class TestRevisions:
             pytest.param(
                 RevisionRequest(name="f-4"), "f-4 (revision 4) is inactive", id="inactive"
             ),
-            pytest.param(RevisionRequest(name="f-9"), "f-9 is no revision of f", id="not there"),
+            pytest.param(RevisionRequest(name="f-9"), "f-9 is not a revision of f", id="not there"),
             pytest.param(
                 RevisionRequest(labels={"channel": "beta"}), "has channel=alpha", id="no such label"
             ),

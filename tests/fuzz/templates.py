@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
+from kanister_py.core.templates.execution import execute
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Text
@@ -154,7 +154,7 @@ def jinja_template(choose: random.Random) -> bool:
     params = Params(ActionFacts(time="", options={"image": "busybox"}))
     text = mutated_text(choose.choice(_JINJA), _JINJA_WORDS, choose)
     try:
-        carried_out(Text(Engine.JINJA2, text, params), _EFFECTS)
+        execute(Text(Engine.JINJA2, text, params), _EFFECTS)
     except TemplateError:
         return False
     return True

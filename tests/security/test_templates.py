@@ -14,7 +14,7 @@ from time import monotonic, thread_time
 import pytest
 
 from kanister_py.core.blueprints.reads import passes_profile_as_json
-from kanister_py.core.templates.engines import Engine, choose_engine, fault_in
+from kanister_py.core.templates.engines import Engine, choose_engine, syntax_error_in
 from kanister_py.core.templates.errors import (
     TemplateError,
     TemplateLimitExceeded,
@@ -57,11 +57,11 @@ def _choose(text: str) -> None:
 
 
 def _read_go(text: str) -> None:
-    fault_in(text, Engine.GO)
+    syntax_error_in(text, Engine.GO)
 
 
 def _read_jinja(text: str) -> None:
-    fault_in(text, Engine.JINJA2)
+    syntax_error_in(text, Engine.JINJA2)
 
 
 def _look_for_profile(text: str) -> None:

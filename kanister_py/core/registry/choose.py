@@ -1,4 +1,4 @@
-"""Choice of a version or a revision: one ordered filter, and the account of what it passed over."""
+"""Choice of a version or a revision: an ordered filter that can explain its result."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from kanister_py.core.versions.semver import (
 class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):
     """No revision of a function can take the call of a pipeline step.
 
-    `may_come` says that one which the step allows is active, and may serve in a moment.
+    `may_come` is set if an allowed revision is active and may become routable soon.
     """
 
     def __init__(
         self,
         function: str,
-        asked: str,
+        requested: str,
         passed_over: Sequence[str],
         hint: str = "",
         *,
         may_come: bool = False,
     ) -> None:
-        found = f": {'; '.join(passed_over)}" if passed_over else ": it has no revisions"
-        super().__init__(f"No revision of function {function} answers {asked}{found}{hint}")
+        rejected = f": {'; '.join(passed_over)}" if passed_over else ": it has no revisions"
+        super().__init__(f"No revision of function {function} answers {requested}{rejected}{hint}")
         self.function = function
-        self.asked = asked
+        self.requested = requested
         self.passed_over = tuple(passed_over)
         self.may_come = may_come
 
@@ -57,10 +57,10 @@ T = TypeVar("T", bound=Candidate)
 
 
 class Choice(NamedTuple, Generic[T]):
-    """Outcome of a choice: what was chosen, why, and the notices for users.
+    """Chosen candidate, the reason, and notices for users.
 
-    The account of what was passed over is made when it is asked for: most
-    runs want only the answer. `candidates` is everything that it was chosen from.
+    `account` explains the rejected candidates when it is called, because most callers only need the
+    result. `candidates` are all candidates.
     """
 
     chosen: T
@@ -74,12 +74,12 @@ class Choice(NamedTuple, Generic[T]):
         return tuple(self.account())
 
 
-# A test says why a candidate does not do, or nothing.
+# A test returns why a candidate is not suitable, or an empty string.
 _Test = Callable[[T], str]
 _NO_RELEASES: Mapping[str, Version] = {}
 
 
-# The one filter for versions and revisions: candidates in their order, and their tests
+# Filter for versions and revisions
 
 
 def _why_not(candidate: T, tests: Iterable[_Test[T]]) -> str:
@@ -90,19 +90,19 @@ def _why_not(candidate: T, tests: Iterable[_Test[T]]) -> str:
 
 
 def _passing(candidates: Iterable[T], tests: Sequence[_Test[T]]) -> Iterator[T]:
-    """Give those that pass every test, the highest first."""
-    return (each for each in candidates if not _why_not(each, tests))
+    """Yield the candidates that pass every test, in their order."""
+    return (candidate for candidate in candidates if not _why_not(candidate, tests))
 
 
 def _passed_over(
     candidates: Iterable[T], tests: Sequence[_Test[T]], chosen: T | None = None
 ) -> list[str]:
-    """Say of each candidate but the chosen one why it was passed over."""
-    behind = f"comes after {chosen.title}" if chosen is not None else ""
+    """Explain for each candidate except the chosen one why it was rejected."""
+    lower = f"ranks below {chosen.title}" if chosen is not None else ""
     return [
-        f"{each.title} {_why_not(each, tests) or behind}"
-        for each in candidates
-        if each is not chosen
+        f"{candidate.title} {_why_not(candidate, tests) or lower}"
+        for candidate in candidates
+        if candidate is not chosen
     ]
 
 
@@ -110,7 +110,7 @@ def _support(candidate: Candidate, at: Mapping[str, Version]) -> Support:
     return candidate.support_at(at.get(candidate.source.name))
 
 
-def _why_not_served(at: Mapping[str, Version], candidate: Candidate) -> str:
+def _why_unavailable(at: Mapping[str, Version], candidate: Candidate) -> str:
     support = _support(candidate, at)
     if support is Support.REMOVED:
         return _removal(candidate)
@@ -122,7 +122,7 @@ def _removal(candidate: Candidate) -> str:
     return f"was removed in release {removed_in.bare}" if removed_in else "was removed"
 
 
-def _removed(
+def _removed_error(
     function: str, candidate: Candidate, version: str, setting: str
 ) -> FunctionVersionRemoved:
     listing = candidate.listing
@@ -135,14 +135,16 @@ def _removed(
 
 
 class RequestedVersion(NamedTuple):
-    """Requested version or range, and the field that requests it. No text: the default."""
+    """Requested version or range, and the field with the request. Without text: the default
+    version.
+    """
 
     text: str = ""
     by: str = ""
 
 
 def requested_version(func_version: str | None, preferred_version: str | None) -> RequestedVersion:
-    """Say which version a phase asks for: its own funcVersion comes before the action's."""
+    """Return the version that a phase requests: `funcVersion` wins over `preferredVersion`."""
     if func_version:
         return RequestedVersion(func_version, "funcVersion")
     if preferred_version:
@@ -153,23 +155,25 @@ def requested_version(func_version: str | None, preferred_version: str | None) -
 def choose_version(
     registry: Registry[FunctionEntry],
     function: str,
-    asked: RequestedVersion | str | None = None,
+    requested: RequestedVersion | str | None = None,
     *,
     at: Mapping[str, Version] = _NO_RELEASES,
     strict: bool = False,
     kind: FunctionKind | None = None,
 ) -> Choice[FunctionEntry]:
-    """Choose the version of a function that a phase gets.
+    """Choose the function version for a phase or a step.
 
-    `at` names other releases of packages than the installed ones, to ask what an
-    upgrade would make of it. `strict` forbids the step back to v0.0.0. `kind` says
-    which engine will call it: another engine's function is refused.
+    `at` maps packages to releases that replace the installed ones, for questions about upgrades.
+    `strict` disables the fallback to v0.0.0. `kind` is the engine that will call the function; a
+    function of the other engine is refused.
     """
-    request = asked if isinstance(asked, RequestedVersion) else RequestedVersion(asked or "")
+    request = (
+        requested if isinstance(requested, RequestedVersion) else RequestedVersion(requested or "")
+    )
     family = registry.family(function)
-    found = family.candidates[0].kind
-    if kind not in (None, found):
-        why = f"Function {function} is for {found.plural}, not for {kind.plural}"
+    actual_kind = family.candidates[0].kind
+    if kind not in (None, actual_kind):
+        why = f"Function {function} is for {actual_kind.plural}, not for {kind.plural}"
         raise UsageError(why, reason="FunctionOfAnotherKind")
     if not request.text:
         choice = _default_version(family, at)
@@ -186,15 +190,15 @@ def _default_version(
     entry = family.default
     if entry is None or _support(entry, at) is Support.PLANNED:
         raise FunctionVersionNotFound(
-            family.function, "a phase that names no version", _account(family, at)
+            family.function, "a phase that names no version", _list_versions(family, at)
         )
     why = "the stable version" if entry.is_stable else "the default version"
-    return _served(entry, why, at)
+    return _usable(entry, why, at)
 
 
 def _exact_version(
     family: Family[FunctionEntry],
-    asked: RequestedVersion,
+    requested: RequestedVersion,
     version: Version,
     at: Mapping[str, Version],
     *,
@@ -202,12 +206,12 @@ def _exact_version(
 ) -> Choice[FunctionEntry]:
     entry = family.by_identity.get(version)
     if entry is not None and _support(entry, at) is not Support.PLANNED:
-        return _served(entry, f"named by {asked.by}" if asked.by else "named", at)
+        return _usable(entry, f"named by {requested.by}" if requested.by else "named", at)
     default = family.by_identity.get(DEFAULT_VERSION)
     if default is None or strict or _support(default, at) in (Support.REMOVED, Support.PLANNED):
-        raise FunctionVersionNotFound(family.function, str(version), _account(family, at))
-    served = _served(default, f"{version} is not known", at)
-    usable = [each.title for each in _passing(family, (partial(_why_not_served, at),))]
+        raise FunctionVersionNotFound(family.function, str(version), _list_versions(family, at))
+    fallback = _usable(default, f"{version} does not exist", at)
+    usable = [entry.title for entry in _passing(family, (partial(_why_unavailable, at),))]
     notice = Notice(
         reason="FunctionVersionFallback",
         message=(
@@ -218,50 +222,53 @@ def _exact_version(
         version=str(DEFAULT_VERSION),
         facts={"asked": str(version)},
     )
-    return Choice(default, served.why, (notice, *served.notices))
+    return Choice(default, fallback.why, (notice, *fallback.notices))
 
 
 def _version_in_range(
-    family: Family[FunctionEntry], asked: RequestedVersion, wanted: Range, at: Mapping[str, Version]
+    family: Family[FunctionEntry],
+    requested: RequestedVersion,
+    requested_range: Range,
+    at: Mapping[str, Version],
 ) -> Choice[FunctionEntry]:
-    by = f"the range {wanted.text}"
-    tests = (partial(_why_not_inside, wanted), partial(_why_not_served, at))
-    # The stable version first, then the highest, deprecated ones last.
+    by = f"the range {requested_range.text}"
+    tests = (partial(_why_outside, requested_range), partial(_why_unavailable, at))
+    # The stable version first, then the highest one; deprecated ones last.
     best = min(
         _passing(family, tests),
-        key=lambda each: (not each.is_stable, _support(each, at) is Support.DEPRECATED),
+        key=lambda entry: (not entry.is_stable, _support(entry, at) is Support.DEPRECATED),
         default=None,
     )
     if best is None:
         raise FunctionVersionNotFound(family.function, by, _passed_over(family, tests))
-    if asked.by:
-        by += f" of {asked.by}"
-    why = f"the stable version, and inside {by}" if best.is_stable else f"the highest inside {by}"
-    notices = _served(best, why, at).notices
+    if requested.by:
+        by += f" of {requested.by}"
+    why = f"the stable version, inside {by}" if best.is_stable else f"the highest inside {by}"
+    notices = _usable(best, why, at).notices
     return Choice(best, why, notices, lambda: _passed_over(family, tests, best))
 
 
-def _why_not_inside(wanted: Range, entry: FunctionEntry) -> str:
-    if entry.version in wanted:
+def _why_outside(requested_range: Range, entry: FunctionEntry) -> str:
+    if entry.version in requested_range:
         return ""
     is_early = entry.version.is_prerelease
-    return "is a pre-release, which no range gets unasked" if is_early else "is outside"
+    return "is a pre-release, which a range must name" if is_early else "is outside"
 
 
-def _served(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice[FunctionEntry]:
-    """Answer with an entry that was found, with a warning if it is deprecated; never if removed."""
+def _usable(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice[FunctionEntry]:
+    """Build the choice of an entry, with a notice if it is deprecated. Raises if it was removed."""
     support = _support(entry, at)
     if support is Support.SERVED:
         return Choice(entry, why)
     if support is Support.REMOVED:
-        raise _removed(entry.function, entry, str(entry.version), "funcVersion")
+        raise _removed_error(entry.function, entry, str(entry.version), "funcVersion")
     return Choice(entry, why, (deprecation_of(entry),))
 
 
 def deprecation_of(entry: FunctionEntry | FunctionRevision) -> Notice:
-    """Say until when a deprecated version is served, and what comes instead."""
+    """Build the notice for a deprecated version, with its removal and replacement."""
     if isinstance(entry, FunctionRevision):
-        # Of what stands in for a package, our own number is the one that ages.
+        # A stand-in for a package is deprecated with the version of the built-in function.
         entry = entry.entry or entry
     listing = entry.listing
     facts = {}
@@ -281,18 +288,18 @@ def deprecation_of(entry: FunctionEntry | FunctionRevision) -> Notice:
     return Notice(reason, text, severity, entry.function, str(entry.version), facts)
 
 
-def _account(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:
-    """List what there is, the oldest first, with what stands in the way of each."""
-    return [f"{each.version} {_standing(each, at)}" for each in reversed(family.candidates)]
+def _list_versions(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:
+    """List all versions with their states, oldest first."""
+    return [f"{entry.version} {_state_text(entry, at)}" for entry in reversed(family.candidates)]
 
 
-def _standing(entry: FunctionEntry, at: Mapping[str, Version]) -> str:
-    """Say what a release makes of a version; one that is to come is not called stable."""
+def _state_text(entry: FunctionEntry, at: Mapping[str, Version]) -> str:
+    """Describe the state of a version in a release. A planned version is not called stable."""
     support = _support(entry, at)
     since = entry.listing.since
     if support is Support.PLANNED and since is not None:
-        asked = at.get(entry.source.name) or entry.source.release
-        return f"is there since {since.bare}, and release {asked.bare} is asked"
+        release = at.get(entry.source.name) or entry.source.release
+        return f"is available since {since.bare}, and the release is {release.bare}"
     if entry.is_stable:
         return "is stable"
     return _removal(entry) if support is Support.REMOVED else f"is {support}"
@@ -308,7 +315,7 @@ class RevisionRequest(NamedTuple):
     labels: Mapping[str, str] | None = None
     version: str = ""
     selector: LabelSelector = LabelSelector()
-    """What its labels must be besides."""
+    """Further requirements for the labels."""
 
     def __str__(self) -> str:
         parts = []
@@ -321,57 +328,60 @@ class RevisionRequest(NamedTuple):
             parts.append(f"the labels {pairs}")
         if self.selector.requirements and not self.name:
             parts.append(f"the selector {self.selector}")
-        return " and ".join(parts) or "a step that names none"
+        return " and ".join(parts) or "a step without a version or revision"
 
 
-_MOST_ANSWERS = 256
+_MAX_CACHED_CHOICES = 256
 
 
 def choose_revision(
     registry: Registry[FunctionRevision], function: str, request: RevisionRequest | None = None
 ) -> Choice[FunctionRevision]:
-    """Choose the revision that a pipeline step calls: the highest routable one that it allows.
+    """Choose the revision for a pipeline step: the highest routable revision that it allows.
 
-    A version that was removed is never called, and one that is planned counts as unknown.
+    Removed versions are never chosen, and planned versions count as unknown.
     """
-    wanted = request or RevisionRequest()
+    request = request or RevisionRequest()
     family = registry.family(function)
-    labels = tuple(sorted((wanted.labels or {}).items()))
-    key = (wanted.name, wanted.version, labels, wanted.selector)
-    answer: Choice[FunctionRevision] | None = family.answers.get(key)
-    if answer is None:
-        answer = _chosen_revision(family, wanted)
-        if len(family.answers) < _MOST_ANSWERS:
-            family.answers[key] = answer
-    return answer
+    labels = tuple(sorted((request.labels or {}).items()))
+    key = (request.name, request.version, labels, request.selector)
+    choice: Choice[FunctionRevision] | None = family.choices.get(key)
+    if choice is None:
+        choice = _choose_uncached(family, request)
+        if len(family.choices) < _MAX_CACHED_CHOICES:
+            family.choices[key] = choice
+    return choice
 
 
-def _chosen_revision(
-    family: Family[FunctionRevision], wanted: RevisionRequest
+def _choose_uncached(
+    family: Family[FunctionRevision], request: RevisionRequest
 ) -> Choice[FunctionRevision]:
-    asked = list(_tests_of(wanted))
-    served: list[_Test[FunctionRevision]] = [*asked, partial(_why_not_served, _NO_RELEASES)]
-    tests: list[_Test[FunctionRevision]] = [*served, lambda each: each.why_not_routable]
+    request_tests = list(_tests_of(request))
+    served: list[_Test[FunctionRevision]] = [
+        *request_tests,
+        partial(_why_unavailable, _NO_RELEASES),
+    ]
+    tests: list[_Test[FunctionRevision]] = [*served, lambda revision: revision.why_not_routable]
     chosen = next(_passing(family, tests), None)
     if chosen is None:
-        _check_not_removed(family, wanted, asked)
+        _check_not_removed(family, request, request_tests)
         account = _passed_over(family, tests)
-        if wanted.name and wanted.name not in family.by_identity:
-            account.insert(0, f"{wanted.name} is no revision of {family.function}")
+        if request.name and request.name not in family.by_identity:
+            account.insert(0, f"{request.name} is not a revision of {family.function}")
         allowed = list(_passing(family, served))
-        may_come = any(each.desired_state is DesiredState.ACTIVE for each in allowed)
+        may_come = any(revision.desired_state is DesiredState.ACTIVE for revision in allowed)
         hint = ""
         if allowed and not may_come:
-            # All that the step allows was taken out of service.
-            serving = next((each.name for each in family if each.is_routable), "")
-            other = f", or have the step ask for {serving}, which serves" if serving else ""
+            # Every allowed revision has been deactivated.
+            routable = next((revision.name for revision in family if revision.is_routable), "")
+            other = f", or let the step request {routable}, which is routable" if routable else ""
             hint = f"; set spec.desiredState of {allowed[0].name} to Active{other}"
         raise FunctionRevisionNotFound(
-            family.function, str(wanted), account, hint, may_come=may_come
+            family.function, str(request), account, hint, may_come=may_come
         )
-    if wanted.name:
+    if request.name:
         why = "named by functionRevisionRef"
-    elif wanted.labels or wanted.selector.requirements:
+    elif request.labels or request.selector.requirements:
         why = "the highest routable revision with the labels of functionRevisionSelector"
     else:
         why = "the highest routable revision"
@@ -382,49 +392,51 @@ def _chosen_revision(
 
 def _check_not_removed(
     family: Family[FunctionRevision],
-    wanted: RevisionRequest,
-    asked: Sequence[_Test[FunctionRevision]],
+    request: RevisionRequest,
+    request_tests: Sequence[_Test[FunctionRevision]],
 ) -> None:
-    """Say that what a step asks for was removed, if it is that which stands in its way."""
-    if wanted.version and is_range(wanted.version):
+    """Raise FunctionVersionRemoved if the requested version was removed."""
+    if request.version and is_range(request.version):
         return
-    for each in _passing(family, asked):
-        if each.support_at() is Support.REMOVED:
+    for candidate in _passing(family, request_tests):
+        if candidate.support_at() is Support.REMOVED:
             setting = (
-                "functionRef.version" if wanted.version else f"spec.package of {family.function}"
+                "functionRef.version" if request.version else f"spec.package of {family.function}"
             )
-            named = each.entry or each
-            if wanted.name == f"{family.function}-{named.version}":
-                # Built in, with no Function whose package could be another.
+            version_entry = candidate.entry or candidate
+            if request.name == f"{family.function}-{version_entry.version}":
+                # A built-in function without a Function, so there is no package to change.
                 setting = "the version in functionRevisionRef.name"
-            raise _removed(named.function, each, str(named.version), setting)
+            raise _removed_error(
+                version_entry.function, candidate, str(version_entry.version), setting
+            )
 
 
 def _tests_of(request: RevisionRequest) -> Iterator[_Test[FunctionRevision]]:
     if request.version:
-        yield partial(_why_not_of_version, parse_request(request.version))
+        yield partial(_why_other_version, parse_request(request.version))
     if request.name:
-        yield lambda each: "" if each.name == request.name else "has another name"
+        yield lambda revision: "" if revision.name == request.name else "has another name"
     elif request.labels or request.selector.requirements:
-        yield partial(_why_not_labelled, request.labels or {}, request.selector)
+        yield partial(_why_other_labels, request.labels or {}, request.selector)
 
 
-def _why_not_of_version(wanted: Version | Range, revision: FunctionRevision) -> str:
+def _why_other_version(requested: Version | Range, revision: FunctionRevision) -> str:
     version = revision.version
     if version is None:
         return "has no version"
-    fits = version in wanted if isinstance(wanted, Range) else version == wanted
-    return "" if fits else f"is {version}"
+    matches = version in requested if isinstance(requested, Range) else version == requested
+    return "" if matches else f"is {version}"
 
 
-def _why_not_labelled(
+def _why_other_labels(
     labels: Mapping[str, str], selector: LabelSelector, revision: FunctionRevision
 ) -> str:
-    for each in selector.requirements:
-        if not each.matches(revision.labels):
-            return f"is not selected by {each}"
+    for requirement in selector.requirements:
+        if not requirement.matches(revision.labels):
+            return f"is not selected by {requirement}"
     for key in sorted(labels):
-        found = revision.labels.get(key)
-        if found != labels[key]:
-            return f"has {key}={found}" if found is not None else f"has no label {key}"
+        actual = revision.labels.get(key)
+        if actual != labels[key]:
+            return f"has {key}={actual}" if actual is not None else f"has no label {key}"
     return ""

@@ -1,7 +1,6 @@
-"""Declarations of functions: the entries of what an author wrote, or why it is refused.
+"""Registration of classes: their registry entries, or the reason for a refusal.
 
-Works on what the author wrote: a class with a name and `exec`, or one with a
-stable version and a mapping of versions besides.
+A class has a name and `exec` or `run`, or a stable version and a mapping of versions.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from kanister_py.core.yaml.documents import text_of_path
 
 
 class CatalogueMismatch(Unusable, reason="CatalogueMismatch"):
-    """The record of versions and the code disagree about a function."""
+    """versions.yaml and the code disagree about a function."""
 
     wording = "versions.yaml and the code disagree about {what}: {why}"
 
 
 def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
-    """Read the versions that a class offers, or refuse it with the reason."""
+    """List the entries of a class. Raises RegistrationRefused if it is invalid."""
     if declared is None:
         raise RegistrationRefused("without a name", "it is None (Cannot register nil function)")
     name = _name_of(declared)
     kind = kind_of(declared)
     if not isinstance(declared, type):
-        raise RegistrationRefused(name, "it is an instance; give its class: one instance a call")
+        raise RegistrationRefused(name, "it is an instance; register its class")
     if not hasattr(declared, "versions"):
-        if not _can(declared, kind.method):
+        if not _has_method(declared, kind.method):
             raise RegistrationRefused(name, f"it has no method `{kind.method}`")
         _check_models(declared, name, kind)
         text = getattr(declared, "version", None)
@@ -53,9 +52,9 @@ def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
 
 
 def kind_of(declared: Any) -> FunctionKind:
-    """Say which engine calls a class: what has `run` and no `exec` is for compositions.
+    """Return the engine of a class: a class with `run` but without `exec` is for Compositions.
 
-    An abstract method counts: a class that only lists versions tells by what it derives from.
+    Abstract methods count, for classes that only list versions.
     """
     is_for_compositions = hasattr(declared, "run") and not hasattr(declared, "exec")
     return FunctionKind.COMPOSITION if is_for_compositions else FunctionKind.BLUEPRINT
@@ -107,18 +106,18 @@ def _targets_of(declared: Any, name: str, kind: FunctionKind) -> dict[Version, A
     for text, target in offered.items():
         version = _version(name, text)
         if version in targets:
-            raise RegistrationRefused(name, f"{version} is offered twice")
+            raise RegistrationRefused(name, f"{version} is listed twice")
         if target is None:
             raise RegistrationRefused(name, f"{version} is None, not a function")
         if isinstance(target, type):
             if _name_of(target) != name:
-                raise RegistrationRefused(name, f"{version} calls itself {_name_of(target)}")
+                raise RegistrationRefused(name, f"{version} is named {_name_of(target)}")
             if kind_of(target) is not kind:
-                raise RegistrationRefused(name, f"{version} is no function of {kind.plural}")
+                raise RegistrationRefused(name, f"{version} is not a function for {kind.plural}")
             _check_models(target, name, kind)
         targets[version] = target
-    # A class that is its own v0.0.0 may say so or leave it out; one that cannot be called has none.
-    if _can(declared, kind.method):
+    # A class with its own method is also v0.0.0, unless `versions` lists another class for it.
+    if _has_method(declared, kind.method):
         targets.setdefault(DEFAULT_VERSION, declared)
     if not targets:
         raise RegistrationRefused(name, "it offers no versions")
@@ -128,35 +127,37 @@ def _targets_of(declared: Any, name: str, kind: FunctionKind) -> dict[Version, A
 def _check_models(declared: type, name: str, kind: FunctionKind) -> None:
     model = getattr(declared, "Args", None)
     if kind is FunctionKind.BLUEPRINT and not hasattr(model, "model_validate"):
-        raise RegistrationRefused(name, "its `Args` is no model; derive it from kanister_py.Args")
+        raise RegistrationRefused(
+            name, "its `Args` is not a model; derive it from kanister_py.Args"
+        )
 
 
-def _can(declared: type, method: str) -> bool:
+def _has_method(declared: type, method: str) -> bool:
     call = getattr(declared, method, None)
     return callable(call) and not getattr(call, "__isabstractmethod__", False)
 
 
 def _lifecycle_of(declared: Any, name: str, release: Version) -> Lifecycle:
-    written = getattr(declared, "lifecycle", None)
-    if not written:
+    declared_lifecycle = getattr(declared, "lifecycle", None)
+    if not declared_lifecycle:
         return Lifecycle((), {})
     try:
-        lifecycle = parse_lifecycle(written, f"{name}.lifecycle")
+        lifecycle = parse_lifecycle(declared_lifecycle, f"{name}.lifecycle")
     except InvalidDocument as error:
         raise RegistrationRefused(name, error.message) from None
 
     def find(read: Read) -> Listing | None:
         if read.function != name:
-            raise LookupError(read.function)  # another function's record says what it is worth
+            raise LookupError(read.function)  # its support level is in the record of that function
         return lifecycle.versions.get(read.version)
 
-    releases = [each.version for each in lifecycle.releases]
-    wrongs = [
-        f"{text_of_path(('lifecycle', 'versions', str(where[0]), *where[1:]))}: {message}"
-        for where, message in wrong_listings(lifecycle.versions, releases, release, find)
+    releases = [release.version for release in lifecycle.releases]
+    problems = [
+        f"{text_of_path(('lifecycle', 'versions', str(place[0]), *place[1:]))}: {message}"
+        for place, message in wrong_listings(lifecycle.versions, releases, release, find)
     ]
-    if wrongs:
-        raise RegistrationRefused(name, "; ".join(wrongs))
+    if problems:
+        raise RegistrationRefused(name, "; ".join(problems))
     return lifecycle
 
 
@@ -169,9 +170,9 @@ def _stable_of(
 ) -> Version:
     stable = _version(name, getattr(declared, "stable_version", None))
     if stable not in targets:
-        known = ", ".join(str(each) for each in sorted(targets))
+        known_versions = ", ".join(map(str, sorted(targets)))
         raise RegistrationRefused(
-            name, f"the stable version {stable} is not there; there are {known}"
+            name, f"the stable version {stable} is missing; found {known_versions}"
         )
     for message in wrong_stable({**dict.fromkeys(targets, Listing()), **listings}, stable, release):
         raise RegistrationRefused(name, message)
@@ -181,33 +182,39 @@ def _stable_of(
 def catalogued_entries(
     catalogue: Catalogue, targets: Mapping[str, Mapping[str, str]], source: Source
 ) -> list[list[FunctionEntry]]:
-    """Join the record with the code: one list of entries for each function of the record.
+    """Join versions.yaml with the code: a list of entries for each function.
 
-    `targets` says where the code of each version is. Where the two disagree, all of it
-    is in the error; no code is loaded for that.
+    `targets` names the code of every version. All disagreements are reported together; no code is
+    loaded.
     """
     unlisted = {name: dict(versions) for name, versions in targets.items()}
     families = []
-    wrongs = []
+    problems = []
     for name, record in catalogue.functions.items():
         code, kind = unlisted.get(name, {}), FunctionKind(record.kind)
         family = [
             FunctionEntry(
-                name, each, kind, source, code.pop(str(each), None), listing, each == record.stable
+                name,
+                version,
+                kind,
+                source,
+                code.pop(str(version), None),
+                listing,
+                version == record.stable,
             )
-            for each, listing in record.versions.items()
+            for version, listing in record.versions.items()
         ]
         families.append(family)
-        wrongs += [
+        problems += [
             f"{name} {entry.version} is {entry.support_at()}, but there is no code for it"
             for entry in family
             if entry.target is None and entry.support_at() is not Support.REMOVED
         ]
-    wrongs += [
+    problems += [
         f"{name} {text} has code, but versions.yaml does not list it"
         for name, code in unlisted.items()
         for text in code
     ]
-    if wrongs:
-        raise CatalogueMismatch("what is released", "; ".join(sorted(wrongs)))
+    if problems:
+        raise CatalogueMismatch("the released functions", "; ".join(sorted(problems)))
     return families

@@ -1,4 +1,4 @@
-"""Registry of functions: built once, then frozen, and safe to read from any thread."""
+"""Registry of functions: immutable after it is built, and safe for use in threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.yaml.documents import nearest
 
 
 class RegistrationRefused(Unusable, reason="RegistrationRefused"):
-    """A function cannot be registered, and the registry is as it was before."""
+    """A function cannot be registered. The registry is unchanged."""
 
     wording = "Cannot register function {what}: {why}"
 
@@ -27,17 +27,17 @@ class FunctionKind(StrEnum):
 
     @property
     def method(self) -> str:
-        """The method that does the work."""
+        """Name of the method that the engine calls."""
         return "exec" if self is FunctionKind.BLUEPRINT else "run"
 
     @property
     def plural(self) -> str:
-        """Where such functions are used, for a sentence."""
+        """Plural for messages."""
         return f"{self.lower()}s"
 
 
 class Source(NamedTuple):
-    """Source of a function: a package, its releases, and the one that is installed."""
+    """Package of a function with its releases and the installed release."""
 
     name: str
     release: Version
@@ -45,7 +45,7 @@ class Source(NamedTuple):
     is_ours: bool = False
 
     def release_on(self, version: Version) -> Release | None:
-        return next((each for each in self.releases if each.version == version), None)
+        return next((release for release in self.releases if release.version == version), None)
 
 
 class Origin(StrEnum):
@@ -57,10 +57,10 @@ class Origin(StrEnum):
 
 
 class FunctionEntry(NamedTuple):
-    """One version of a function: where its code is, and what the record says of it.
+    """Version of a function: its code and its record.
 
-    A removed version has no code. `target` is a class, or `module:Class` for one
-    that is loaded when it is needed.
+    A removed version has no code. `target` is a class, or `module:Class` for a class that is loaded
+    on demand.
     """
 
     function: str
@@ -88,12 +88,12 @@ class FunctionEntry(NamedTuple):
         return Origin.BUILT_IN if self.source.is_ours else Origin.PLUGIN
 
     def support_at(self, release: Version | None = None) -> Support:
-        """Say how a release treats this version: the installed one, if none is named."""
+        """Return the support level in a release; default: the installed release."""
         return support_of(self.listing, release or self.source.release)
 
 
 class DesiredState(StrEnum):
-    """State that a revision is meant to be in."""
+    """Desired state of a revision."""
 
     ACTIVE = "Active"
     INACTIVE = "Inactive"
@@ -103,12 +103,12 @@ UNKNOWN_SOURCE = Source("", Version(0, 0, 0))
 
 
 class FunctionRevision(NamedTuple):
-    """One installed revision of a function's package.
+    """Installed revision of the package of a function.
 
-    `version` is that of the code that it runs: of a package, its tag if that is SemVer. A
-    revision without one answers no request for a version. What the version is worth says
-    `listing`, counted in the releases of `source`; without a record it is served.
-    `capabilities` are what its package is made for; none if that is not known.
+    `version` is the version of the code: the tag of the package if it is SemVer. A revision without
+    a version matches no requested version. `listing` has the deprecation and removal in releases of
+    `source`; without a record the version is supported. `capabilities` are those that the package
+    declares.
     """
 
     function: str
@@ -122,19 +122,19 @@ class FunctionRevision(NamedTuple):
     version: Version | None = None
     capabilities: tuple[str, ...] = ()
     answer_limit_bytes: int = 0
-    """How large an answer of it may be; zero leaves that to who calls."""
+    """Maximum size of a response; zero means the default of the caller."""
     listing: Listing = Listing()
     source: Source = UNKNOWN_SOURCE
     origin: Origin = Origin.PACKAGE
     entry: FunctionEntry | None = None
-    """What answers for it, where that is a version in this process."""
+    """Version in this process that runs the calls, if any."""
     trouble: str = ""
-    """Why it is not healthy, where that is known."""
+    """Reason why the revision is not healthy, if known."""
     lifecycle: str = ""
-    """What its package says of its versions, unread."""
+    """Unparsed lifecycle of the package."""
 
     def run_by(self, entry: FunctionEntry, endpoint: str) -> FunctionRevision:
-        """Give it as run by a version that is here, and worth what that is worth."""
+        """Return the revision as run by a version in this process, with its support level."""
         return self._replace(
             endpoint=endpoint if entry.target is not None else "",
             version=self.version or entry.version,
@@ -150,7 +150,7 @@ class FunctionRevision(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, str]:
-        # Two revisions of one number cannot be; should they be, the name decides.
+        # Numbers are unique. The name is only used should they not be.
         return (self.number, self.name)
 
     @property
@@ -158,7 +158,7 @@ class FunctionRevision(NamedTuple):
         return f"{self.name} (revision {self.number})"
 
     def support_at(self, release: Version | None = None) -> Support:
-        """Say how a release treats what it runs: the installed one, if none is named."""
+        """Return the support level of its code in a release; default: the installed release."""
         return support_of(self.listing, release or self.source.release)
 
     @property
@@ -167,7 +167,7 @@ class FunctionRevision(NamedTuple):
 
     @property
     def why_not_routable(self) -> str:
-        """Say what keeps calls away from it, or nothing."""
+        """Reason why calls cannot be routed to the revision; empty if they can."""
         if self.desired_state is not DesiredState.ACTIVE:
             return "is inactive"
         if not self.is_healthy:
@@ -178,35 +178,35 @@ class FunctionRevision(NamedTuple):
 
 
 Candidate: TypeAlias = FunctionEntry | FunctionRevision
-"""What may answer a request for a function; the highest rank comes first."""
+"""Candidate for a request; candidates are ordered by rank, highest first."""
 
 T = TypeVar("T", bound=Candidate)
 
 
 class Family(Generic[T]):
-    """All candidates of one function, the highest first.
+    """All candidates of one function, highest rank first.
 
-    `default` is what a request gets that names nothing. `answers` keeps what was chosen
-    among them: they never change, and a pipeline asks the same for every resource.
+    `default` is the candidate for requests without a version. `choices` caches results: candidates
+    never change, and a pipeline repeats its requests for every resource.
     """
 
-    __slots__ = ("answers", "by_identity", "candidates", "default", "function")
+    __slots__ = ("by_identity", "candidates", "choices", "default", "function")
 
     def __init__(self, function: str, candidates: tuple[T, ...], default: T | None) -> None:
         self.function = function
         self.candidates = candidates
         self.by_identity: Mapping[Hashable, T] = MappingProxyType(
-            {each.identity: each for each in candidates}
+            {candidate.identity: candidate for candidate in candidates}
         )
         self.default = default
-        self.answers: dict[Hashable, Any] = {}
+        self.choices: dict[Hashable, Any] = {}
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.candidates)
 
 
 class Registry(Generic[T]):
-    """All functions by name. Nothing changes it: a builder makes another one."""
+    """All functions by name. Immutable; a builder creates a changed copy."""
 
     __slots__ = ("_families",)
 
@@ -227,36 +227,40 @@ class Registry(Generic[T]):
         return tuple(self._families)
 
     def family(self, function: str) -> Family[T]:
-        """Give a function's candidates, or say which names are near."""
-        found = self._families.get(function)
-        if found is None:
+        """Return the candidates of a function. Raises FunctionNotRegistered with similar names."""
+        family = self._families.get(function)
+        if family is None:
             raise FunctionNotRegistered(function, nearest(function, self.names))
-        return found
+        return family
 
 
 class RegistryBuilder(Generic[T]):
-    """Builder of a registry. What is refused leaves no trace."""
+    """Builder of a registry. A refused function changes nothing."""
 
     def __init__(self, registry: Registry[T] | None = None) -> None:
-        self._families: dict[str, Family[T]] = {each.function: each for each in registry or ()}
+        self._families: dict[str, Family[T]] = {
+            family.function: family for family in registry or ()
+        }
 
     def add(self, candidates: Sequence[T], default: T | None = None) -> None:
-        """Take all the candidates of one function, or none of them."""
+        """Add all candidates of one function, or none of them."""
         if not candidates:
             raise RegistrationRefused("without a name", "it offers no versions")
         function = candidates[0].function
-        seen: set[Hashable] = set()
+        identities: set[Hashable] = set()
         if function in self._families:
             raise RegistrationRefused(function, "a function of this name is registered already")
-        for each in candidates:
-            if each.function != function:
-                raise RegistrationRefused(function, f"{each.title} calls itself {each.function}")
-            if each.identity in seen:
-                raise RegistrationRefused(function, f"{each.title} is offered twice")
-            seen.add(each.identity)
-        if default is not None and default.identity not in seen:
+        for candidate in candidates:
+            if candidate.function != function:
+                raise RegistrationRefused(
+                    function, f"{candidate.title} is named {candidate.function}"
+                )
+            if candidate.identity in identities:
+                raise RegistrationRefused(function, f"{candidate.title} is listed twice")
+            identities.add(candidate.identity)
+        if default is not None and default.identity not in identities:
             raise RegistrationRefused(function, f"{default.title} is not among its versions")
-        ordered = tuple(sorted(candidates, key=lambda each: each.rank, reverse=True))
+        ordered = tuple(sorted(candidates, key=lambda candidate: candidate.rank, reverse=True))
         self._families[function] = Family(function, ordered, default)
 
     def build(self) -> Registry[T]:
@@ -264,6 +268,6 @@ class RegistryBuilder(Generic[T]):
 
 
 def default_of(entries: Sequence[FunctionEntry]) -> FunctionEntry | None:
-    """Find what a phase gets that names no version: the stable one, else v0.0.0."""
-    stable = next((each for each in entries if each.is_stable), None)
-    return stable or next((each for each in entries if each.version == DEFAULT_VERSION), None)
+    """Return the entry for phases without a version: the stable version, else v0.0.0."""
+    stable = next((entry for entry in entries if entry.is_stable), None)
+    return stable or next((entry for entry in entries if entry.version == DEFAULT_VERSION), None)

@@ -1,6 +1,6 @@
-"""Reference of functions: their versions, arguments and outputs, and how two versions differ.
+"""Reference of functions: versions, arguments, outputs, and differences between versions.
 
-Plain data, ready for JSON: the command line, the endpoint and the page all show this.
+The result is JSON data, which the command line, the endpoint and the web page show.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from kanister_py.core.versions.deprecation import Listing, Support
 
 
 def function_summary(family: Family[FunctionEntry]) -> dict[str, Any]:
-    """Describe a function by its versions, the newest first, without loading its code."""
+    """Describe a function and its versions, newest first, without loading code."""
     first = family.candidates[0]
-    stable = next((each for each in family if each.is_stable), None)
+    stable = next((entry for entry in family if entry.is_stable), None)
     return {
         "name": family.function,
         "kind": str(first.kind),
@@ -38,7 +38,7 @@ def function_summary(family: Family[FunctionEntry]) -> dict[str, Any]:
 
 
 def _version_summary(entry: FunctionEntry) -> dict[str, Any]:
-    """Say what a version is worth, and until when."""
+    """Describe the support level of a version."""
     listing = entry.listing
     summary: dict[str, Any] = {
         "version": str(entry.version),
@@ -50,7 +50,7 @@ def _version_summary(entry: FunctionEntry) -> dict[str, Any]:
     if listing.renamed_args:
         summary["renamedArgs"] = dict(listing.renamed_args)
     if listing.reads:
-        summary["reads"] = [str(each) for each in listing.reads]
+        summary["reads"] = [str(version_range) for version_range in listing.reads]
     if listing.message:
         summary["message"] = listing.message
     return summary
@@ -60,38 +60,38 @@ def _window_of(listing: Listing, source: Source) -> dict[str, str]:
     window = {}
     for key, release in listing.releases.items():
         window[key] = release.bare
-        known = source.release_on(release)
-        if known is not None and known.date is not None:
-            window[f"{key}Date"] = known.date.isoformat()
+        release_record = source.release_on(release)
+        if release_record is not None and release_record.date is not None:
+            window[f"{key}Date"] = release_record.date.isoformat()
     if listing.replacement is not None:
         window["replacement"] = str(listing.replacement)
     return window
 
 
 def revision_summary(revision: FunctionRevision) -> dict[str, Any]:
-    """Say where a revision is from, what it runs, and what that is worth."""
+    """Describe the origin, code and support level of a revision."""
     entry = revision.entry
     version = str(revision.version or "")
-    # A tag may name a version that is not here.
-    is_lost = entry is None and revision.origin is not Origin.PACKAGE
-    named = f"{entry.function} {entry.version}" if entry is not None else version
+    # The tag may name a version that does not exist here.
+    is_unknown = entry is None and revision.origin is not Origin.PACKAGE
+    text = f"{entry.function} {entry.version}" if entry is not None else version
     return {
         "origin": str(revision.origin),
         "version": version or None,
-        "runs": "" if is_lost else named,
-        "status": None if is_lost else str(revision.support_at()),
+        "runs": "" if is_unknown else text,
+        "status": None if is_unknown else str(revision.support_at()),
         **_window_of(revision.listing, revision.source),
     }
 
 
 def status_of(entry: FunctionEntry) -> str:
-    """Say in one word what a version is: stable, served, deprecated, removed or planned."""
+    """Return the status of a version: stable, served, deprecated, removed or planned."""
     support = entry.support_at()
     return "stable" if entry.is_stable and support is Support.SERVED else str(support)
 
 
 def version_reference(entry: FunctionEntry, code: type[Any] | None) -> dict[str, Any]:
-    """Describe one version in full; of a removed one, whose code is gone, what is left."""
+    """Describe a version with arguments and outputs, as far as its code exists."""
     reference = {
         "name": entry.function,
         "kind": str(entry.kind),
@@ -104,7 +104,7 @@ def version_reference(entry: FunctionEntry, code: type[Any] | None) -> dict[str,
     lines = (code.__doc__ or "").strip().splitlines()
     reference["description"] = "\n".join(line.strip() for line in lines)
     if entry.kind is FunctionKind.COMPOSITION:
-        # What comes out of these is the desired state, not named values.
+        # Their result is the desired state instead of named values.
         described = getattr(code, "described_input", lambda: getattr(code, "Input", None))
         return {**reference, "arguments": _fields_of(described(), nested=True), "outputs": []}
     if hasattr(code, "on_restart"):
@@ -120,7 +120,9 @@ def version_reference(entry: FunctionEntry, code: type[Any] | None) -> dict[str,
 
 
 def _fields_of(model: Any, *, nested: bool = False) -> list[dict[str, Any]]:
-    """Describe the fields of a model; `nested` ones, too: `resources[].patches[].type`."""
+    """Describe the fields of a model. With `nested`, also inner fields:
+    `resources[].patches[].type`.
+    """
     if not hasattr(model, "model_json_schema"):
         return []
     schema = model.model_json_schema(by_alias=True)
@@ -131,7 +133,10 @@ def _fields_of(model: Any, *, nested: bool = False) -> list[dict[str, Any]]:
 
 
 def _fields_inside(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str, known: dict[str, str]
+    schema: Mapping[str, Any],
+    definitions: Mapping[str, Any],
+    prefix: str,
+    first_names: dict[str, str],
 ) -> Iterable[dict[str, Any]]:
     for field, described in _described_fields(schema, definitions):
         name = f"{prefix}{described['name']}"
@@ -141,25 +146,25 @@ def _fields_inside(
             yield {**described, "name": name}
             continue
         kind = _CONTAINERS[suffix]
-        if model in known:
-            # Described once, where it stands first: it may be inside itself.
-            yield {**described, "name": name, "type": f"{kind} as {known[model]}"}
+        if model in first_names:
+            # A model is described once, at its first use, because it may contain itself.
+            yield {**described, "name": name, "type": f"{kind} as {first_names[model]}"}
             continue
-        known[model] = f"{name}{suffix}"
+        first_names[model] = f"{name}{suffix}"
         yield {**described, "name": name, "type": kind}
-        yield from _fields_inside(inner, definitions, f"{name}{suffix}.", known)
+        yield from _fields_inside(inner, definitions, f"{name}{suffix}.", first_names)
 
 
 _CONTAINERS = {"": "map", "[]": "list", ".*": "map"}
 
 
 def _model_within(field: Mapping[str, Any]) -> tuple[str, str]:
-    """Name the model that a field, its elements or its values hold, and how to get there."""
-    for each in (field, *field.get("anyOf", ())):
+    """Return the path suffix and the name of the model of a field, its members or its values."""
+    for schema in (field, *field.get("anyOf", ())):
         for suffix, inner in (
-            ("", each),
-            ("[]", each.get("items")),
-            (".*", each.get("additionalProperties")),
+            ("", schema),
+            ("[]", schema.get("items")),
+            (".*", schema.get("additionalProperties")),
         ):
             if isinstance(inner, Mapping) and "$ref" in inner:
                 return suffix, str(inner["$ref"]).rpartition("/")[2]
@@ -192,17 +197,17 @@ _TYPES = {
 
 
 def type_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Name a type as a blueprint author would: `list of text`, `map of text`."""
+    """Return the name of a type for authors: `list of text`, `map of text`."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
         return type_text({"title": name, **definitions.get(name, {})}, definitions)
     if "enum" in schema:
-        return "one of " + ", ".join(str(each) for each in schema["enum"])
+        return "one of " + ", ".join(str(value) for value in schema["enum"])
     if "const" in schema:
         return str(schema["const"])
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            kinds = [type_text(each, definitions) for each in schema[key]]
+            kinds = [type_text(option, definitions) for option in schema[key]]
             return " or ".join(dict.fromkeys(kind for kind in kinds if kind != "nothing"))
     kind = schema.get("type")
     if kind == "array":
@@ -213,18 +218,18 @@ def type_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
             return "map with " + ", ".join(schema["properties"])
         values = schema.get("additionalProperties")
         has_type = isinstance(values, Mapping) and values
-        return f"map of {type_text(values, definitions)}" if has_type else "map"  # type: ignore[arg-type]  # a Mapping, as has_type says
+        return f"map of {type_text(values, definitions)}" if has_type else "map"  # type: ignore[arg-type]  # has_type checks for a Mapping
     return _TYPES.get(str(kind), "anything")
 
 
 def differences(
     old: Mapping[str, Any], new: Mapping[str, Any], renamed: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Say what changes for a blueprint that moves from one version to another.
+    """List the changes for a Blueprint that moves from one version to another.
 
-    Both are references as `version_reference` makes them. `renamed` says what arguments
-    are called in the newer one; else it is known of a version and its replacement. What
-    breaks a blueprint that was right before comes first.
+    Both are results of `version_reference`. `renamed` maps old argument names to new ones; default:
+    the names in the record of the old version, if the new version is its replacement. Breaking
+    changes come first.
     """
     if renamed is None:
         renamed = old.get("renamedArgs", {}) if old.get("replacement") == new["version"] else {}
@@ -240,15 +245,17 @@ def differences(
                 f"After a restart: {old.get('onRestart')} before, {new.get('onRestart')} now",
             )
         )
-    ordered = sorted(changes, key=lambda each: (not each["breaking"], each["what"], each["name"]))
-    # What no signature shows stands in the record of the newer version.
+    ordered = sorted(
+        changes, key=lambda change: (not change["breaking"], change["what"], change["name"])
+    )
+    # Changes of behaviour are in the record of the newer version.
     if new.get("message") and new["message"] != old.get("message"):
         ordered.append(_change("behaviour", new["version"], str(new["message"])))
     return ordered
 
 
 def _by_name(reference: Mapping[str, Any], part: str) -> dict[str, Mapping[str, Any]]:
-    return {each["name"]: each for each in reference.get(part, ())}
+    return {field["name"]: field for field in reference.get(part, ())}
 
 
 def _change(what: str, name: str, message: str, *, breaking: bool = False) -> dict[str, Any]:
@@ -274,14 +281,14 @@ def _argument_changes(
             )
             yield from _argument_change(renamed[name], argument, new[renamed[name]])
         else:
-            yield _breaking("argument-removed", name, f"Argument {name} is gone")
+            yield _breaking("argument-removed", name, f"Argument {name} was removed")
     for name, argument in new.items():
         if name in old or name in renamed.values():
             continue
         if argument["required"]:
             yield _breaking("argument-required", name, f"Argument {name} is new and required")
         else:
-            default = f"; left out, it is {_shown(argument)}" if "default" in argument else ""
+            default = f"; its default is {_shown(argument)}" if "default" in argument else ""
             yield _change("argument-added", name, f"Argument {name} is new{default}")
 
 
@@ -293,18 +300,18 @@ def _argument_change(
             "type-changed",
             name,
             f"Argument {name} was {old['type']}, is {new['type']}",
-            # What took text and takes a map besides takes all that it took.
+            # Compatible if the new type accepts the old one as an alternative.
             breaking=old["type"] not in new["type"].partition(" of ")[0].split(" or "),
         )
     if new["required"] and not old["required"]:
         yield _breaking("argument-required", name, f"Argument {name} is now required")
     elif old["required"] and not new["required"]:
-        yield _change("argument-optional", name, f"Argument {name} may be left out now")
+        yield _change("argument-optional", name, f"Argument {name} is optional now")
     elif old.get("default") != new.get("default"):
         yield _breaking(
             "default-changed",
             name,
-            f"Argument {name} was {_shown(old)} when left out, is {_shown(new)}",
+            f"The default of argument {name} was {_shown(old)}, is {_shown(new)}",
         )
 
 
@@ -319,7 +326,7 @@ def _output_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[
     for name, output in before.items():
         if name not in after:
             if not new.get("freeOutputs"):
-                yield _breaking("output-removed", name, f"Output {name} is gone")
+                yield _breaking("output-removed", name, f"Output {name} was removed")
         elif output["type"] != after[name]["type"]:
             yield _breaking(
                 "output-changed",
@@ -327,7 +334,7 @@ def _output_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[
                 f"Output {name} was {output['type']}, is {after[name]['type']}",
             )
     if old.get("freeOutputs") and not new.get("freeOutputs"):
-        yield _breaking("outputs-closed", "outputs", "Only the declared outputs are given")
+        yield _breaking("outputs-closed", "outputs", "Only declared outputs are allowed")
     for name in after:
         if name not in before:
             yield _change("output-added", name, f"Output {name} is new")

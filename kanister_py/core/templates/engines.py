@@ -1,4 +1,4 @@
-"""Template languages: Go or Jinja2, whichever the templates of a blueprint are written in."""
+"""Template engines, and their detection from the templates of a Blueprint."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from kanister_py.gotemplate.template import compile_template
 
 
 class UnknownTemplateEngine(UsageError, reason="UnknownTemplateEngine"):
-    """A blueprint asks for its templates to be read in a language we do not have."""
+    """A Blueprint requests an unknown template engine."""
 
-    def __init__(self, engine: str, known: Sequence[str]) -> None:
-        super().__init__(f"Template engine {engine!r} is not known; there are {', '.join(known)}")
+    def __init__(self, engine: str, engines: Sequence[str]) -> None:
+        super().__init__(
+            f"Template engine {engine!r} is unknown; expected one of {', '.join(engines)}"
+        )
         self.engine = engine
 
 
@@ -27,16 +29,16 @@ ENGINE_ANNOTATION = "kanister-py.io/template-engine"
 
 
 class Engine(StrEnum):
-    """The languages we have; the values are what the annotation says."""
+    """Template engines. The values are those of the annotation."""
 
     GO = "go"
     JINJA2 = "jinja2"
 
 
 class EngineChoice(NamedTuple):
-    """The language that was taken, and why, in words for the author.
+    """Chosen engine, and the reason for the author.
 
-    `is_sure` unless neither language reads all of the texts: then the likelier is taken.
+    `is_sure` is False if neither engine can parse all texts and the more likely one was chosen.
     """
 
     engine: Engine
@@ -45,45 +47,44 @@ class EngineChoice(NamedTuple):
 
 
 def choose_engine(annotations: Mapping[str, str], templates: Iterable[str]) -> EngineChoice:
-    """Say in which language a blueprint's templates are written.
+    """Choose the template engine of a Blueprint.
 
-    One blueprint has one language. What the annotation says holds; else a single
-    expression that only Go could mean settles it; else Go must be able to read all of
-    them.
+    A Blueprint has one engine. The annotation decides; without it, an expression that only Go has
+    means Go. Otherwise Go is chosen if it can parse all texts, and Jinja2 if not.
     """
-    asked = annotations.get(ENGINE_ANNOTATION)
-    if asked is not None:
-        if asked not in tuple(Engine):
-            raise UnknownTemplateEngine(asked, tuple(Engine))
-        return EngineChoice(Engine(asked), f"The annotation {ENGINE_ANNOTATION} says so")
+    name = annotations.get(ENGINE_ANNOTATION)
+    if name is not None:
+        if name not in tuple(Engine):
+            raise UnknownTemplateEngine(name, tuple(Engine))
+        return EngineChoice(Engine(name), f"The annotation {ENGINE_ANNOTATION} selects it")
     texts = list(dict.fromkeys(text for text in templates if is_template(text)))
     if not texts:
         return EngineChoice(Engine.GO, "No text is a template")
     for text in texts:
         marker = _go_reading(text)
         if marker:
-            return EngineChoice(Engine.GO, f"An expression reads {marker}")
-    why = next(filter(None, (fault_in(text, Engine.GO) for text in texts)), None)
+            return EngineChoice(Engine.GO, f"An expression contains {marker}")
+    why = next(filter(None, (syntax_error_in(text, Engine.GO) for text in texts)), None)
     if why is None:
-        return EngineChoice(Engine.GO, "All of them can be read as Go")
+        return EngineChoice(Engine.GO, "Go can parse all templates")
     if any(_GO_WORD.search(text) for text in texts):
-        # To Jinja2 these are names like others, and it would read a slip beside them.
-        return EngineChoice(Engine.GO, "An expression begins with a word of Go's", False)
-    if not any(fault_in(text, Engine.JINJA2) for text in texts):
-        return EngineChoice(Engine.JINJA2, f"Go cannot read all of them: {why.message}")
-    neither = "Neither language reads all of them, and"
+        # For Jinja2 these words are ordinary names, which would hide syntax errors next to them.
+        return EngineChoice(Engine.GO, "An expression begins with a Go keyword", False)
+    if not any(syntax_error_in(text, Engine.JINJA2) for text in texts):
+        return EngineChoice(Engine.JINJA2, f"Go cannot parse all templates: {why.message}")
+    neither = "Neither engine can parse all templates, and"
     if any(map(_looks_like_jinja, texts)):
         return EngineChoice(Engine.JINJA2, f"{neither} some look like Jinja2", False)
     return EngineChoice(Engine.GO, f"{neither} none looks like Jinja2", False)
 
 
-def fault_in(text: str, engine: Engine) -> TemplateParseError | None:
-    """Say why a text is no template of a language; nothing if it is one."""
+def syntax_error_in(text: str, engine: Engine) -> TemplateParseError | None:
+    """Return the syntax error of a text, or None if it is a valid template."""
     try:
         if engine is Engine.GO:
             compile_template(text, blueprint_functions())
         elif is_template(text, engine):
-            # Jinja2 takes longer to import than most runs take; they do without it.
+            # Imported on demand: importing Jinja2 takes longer than most runs.
             from kanister_py.core.templates.jinja import compile_jinja
 
             compile_jinja(text)
@@ -93,23 +94,23 @@ def fault_in(text: str, engine: Engine) -> TemplateParseError | None:
 
 
 def is_template(text: str, engine: Engine | None = None) -> bool:
-    """Say whether a text is anything but itself; without an engine, in any language."""
+    """Return whether a text contains template syntax, of any engine if none is given."""
     if engine is Engine.GO:
         return "{{" in text
     return "{" in text and ("{{" in text or "{%" in text or "{#" in text)
 
 
 def blueprint_functions() -> FunctionTable:
-    """Give the functions that the Go templates of a blueprint may call."""
+    """Return the functions for the Go templates of Blueprints."""
     return BLUEPRINT_FUNCTIONS
 
 
-# A quote that is never closed ends with its line, so that no character is scanned twice.
+# An unclosed quote ends with its line, so that no character is scanned twice.
 _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*+"?|`[^`]*+`?|\'(?:\\.|[^\'\\\n])*+\'?')
-# A field of the dot follows nothing it could be the field of.
+# A field of the dot does not follow a value whose field it could be.
 _READING = re.compile(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
 _GO_WORD = re.compile(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
-# A filter with arguments, or a name from the top of the tree that is read without a dot.
+# A filter with arguments, or a top-level parameter without a dot before it.
 _JINJA_READING = re.compile(
     r"\|\s*\w+\(|(?<![\w.$\"'])(?:" + "|".join(sorted(ROOT_NAMES)) + r")[.\[]"
 )
@@ -126,10 +127,10 @@ def _go_reading(text: str) -> str:
         else:
             end = text.find("}}", inside)
             if end >= 0:
-                # Quoted text leaves a quote behind, so that `"a".b` keeps its meaning.
-                found = _READING.search(_QUOTED.sub('"', text[inside:end]))
-                if found:
-                    return found[0]
+                # Quoted text is reduced to a quote, so that `"a".b` keeps its meaning.
+                match = _READING.search(_QUOTED.sub('"', text[inside:end]))
+                if match:
+                    return match[0]
         if end < 0:
             return ""
         start = text.find("{{", end)
@@ -137,7 +138,7 @@ def _go_reading(text: str) -> str:
 
 
 def _looks_like_jinja(text: str) -> bool:
-    """Return True for statements, comments, and expressions in Jinja2's manner."""
+    """Return whether a text has statements, comments or expressions of Jinja2."""
     if "{%" in text or "{#" in text:
         return True
     start = text.find("{{")

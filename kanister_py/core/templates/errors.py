@@ -1,4 +1,4 @@
-"""Errors of templates in either language: those of the engine, under the house's names."""
+"""Template errors of both engines."""
 
 from kanister_py.gotemplate.errors import ExecError as TemplateExecError
 from kanister_py.gotemplate.errors import GoTemplateError as TemplateError
@@ -15,6 +15,6 @@ __all__ = [
 
 
 class TemplateUndefined(TemplateExecError):
-    """A template in Jinja2 uses a name that is not defined; `why` says which."""
+    """A Jinja2 template uses an undefined name; `why` contains the name."""
 
     reason = "TemplateUndefined"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
+from kanister_py.core.templates.execution import execute
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.wording import explain, explain_unreadable
 from kanister_py.core.yaml.documents import Path, text_of_path
@@ -138,7 +138,7 @@ class Renderer(NamedTuple):
 
     def _render(self, template: str, params: Params) -> str:
         text = Text(self.engine, template, params)
-        return carried_out(text, self.effects, self.limits, self.budget)
+        return execute(text, self.effects, self.limits, self.budget)
 
     def value(self, value: Any, params: Params, path: Path = ()) -> Any:
         """Render every text inside a value, keys included; anything else stays what it is.

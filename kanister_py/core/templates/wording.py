@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from kanister_py.core.errors import did_you_mean
-from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
+from kanister_py.core.templates.engines import Engine, blueprint_functions, syntax_error_in
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.param_types import ROOT_NAMES, TEMPLATE_PARAMS
 from kanister_py.core.yaml.documents import nearest
@@ -138,7 +138,7 @@ def explain_unreadable(
     if is_sure:
         return why
     other = Engine.GO if engine is Engine.JINJA2 else Engine.JINJA2
-    fault = fault_in(text, other)
+    fault = syntax_error_in(text, other)
     if fault is None:
         return why
     return f"as {_NAMES[engine]}: {why}; as {_NAMES[other]}: {explain_syntax(fault)}"

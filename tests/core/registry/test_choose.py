@@ -128,7 +128,7 @@ def test_every_row_of_the_table_that_answers(
             ">0.4.0",
             FunctionVersionNotFound,
             "KubeTask has no version that answers the range >0.4.0: v0.6.0 is planned; "
-            "v0.5.0-rc.1 is a pre-release, which no range gets unasked; v0.4.0 is outside; "
+            "v0.5.0-rc.1 is a pre-release, which a range must name; v0.4.0 is outside; "
             "v0.3.0 is outside; v0.2.0 is outside; v0.1.0 is outside; "
             "v0.0.0 is outside",
             id="a range with nothing inside never falls back",
@@ -193,7 +193,7 @@ def test_without_a_stable_version_and_v0_0_0_a_phase_must_name_one() -> None:
 
 def test_a_stable_version_that_is_planned_says_from_which_release_on_it_is_there() -> None:
     known = registry(entries({"v0.2.0": Listing(since=parse("1.0.0"))}, "v0.2.0"))
-    want = r"v0\.2\.0 is there since 1\.0\.0, and release 0\.4\.0 is asked$"
+    want = r"v0\.2\.0 is available since 1\.0\.0, and the release is 0\.4\.0$"
     with pytest.raises(FunctionVersionNotFound, match=want):
         choose_version(known, "KubeTask")
 
@@ -373,7 +373,7 @@ def test_a_step_gets_the_highest_routable_revision_that_it_allows(
         ),
         pytest.param(
             RevisionRequest(name="function-other-0000001"),
-            "function-other-0000001 is no revision of function-go-templating",
+            "function-other-0000001 is not a revision of function-go-templating",
             id="the named one belongs to another function",
         ),
         pytest.param(
@@ -404,7 +404,7 @@ def test_a_choice_accounts_for_every_revision_that_was_passed_over() -> None:
         "function-go-templating-0000004 (revision 4) is not healthy",
         "function-go-templating-0000003 (revision 3) is inactive",
         (
-            "function-go-templating-0000001 (revision 1) comes after "
+            "function-go-templating-0000001 (revision 1) ranks below "
             "function-go-templating-0000002 (revision 2)"
         ),
     ]

@@ -79,7 +79,7 @@ def test_versions_of_one_function_cannot_be_of_two_kinds() -> None:
         stable_version = "v0.1.0"
         versions: ClassVar = {"v0.1.0": Greet}  # type: ignore[dict-item]  # the very mistake
 
-    with pytest.raises(RegistrationRefused, match="no function of compositions"):
+    with pytest.raises(RegistrationRefused, match="not a function for compositions"):
         entries_of(Mixed, ACME)
 
 

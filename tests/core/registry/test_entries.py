@@ -112,7 +112,7 @@ def versioned(**attributes: Any) -> Any:
         ),
         pytest.param(
             versioned(versions={"v0.1.0": EchoLouder, "0.1.0": EchoLouder}),
-            "v0.1.0 is offered twice",
+            "v0.1.0 is listed twice",
             id="a version twice, in two spellings",
         ),
         pytest.param(
@@ -126,12 +126,12 @@ def versioned(**attributes: Any) -> Any:
         ),
         pytest.param(
             versioned(versions={"v0.1.0": type("Other", (Echo,), {"name": "Other"})}),
-            "v0.1.0 calls itself Other",
+            "v0.1.0 is named Other",
             id="a version under another name",
         ),
         pytest.param(
             versioned(stable_version="v0.2.0"),
-            "the stable version v0.2.0 is not there; there are v0.1.0",
+            "the stable version v0.2.0 is missing; found v0.1.0",
             id="a stable version that is not there",
         ),
         pytest.param(
@@ -181,7 +181,7 @@ def test_a_function_cannot_be_registered_twice_in_whatever_version() -> None:
 def test_versions_of_two_functions_are_never_one_registration() -> None:
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     other = type("Other", (Echo,), {"name": "Other"})
-    with pytest.raises(RegistrationRefused, match="calls itself Other"):
+    with pytest.raises(RegistrationRefused, match="is named Other"):
         builder.add([*entries_of(Echo, ACME), *entries_of(other, ACME)])
     assert builder.build().names == ()
 

@@ -74,7 +74,7 @@ def test_the_default_of_a_new_argument_is_told_in_the_words_of_a_blueprint(
     default: Any, text: str
 ) -> None:
     (change,) = differences(reference("v1.0.0"), reference("v2.0.0", tries=default))
-    assert change["message"] == f"Argument tries is new; left out, it is {text}"
+    assert change["message"] == f"Argument tries is new; its default is {text}"
 
 
 @pytest.mark.parametrize(

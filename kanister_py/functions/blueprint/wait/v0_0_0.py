@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.jsonpath import parse_jsonpath
-from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.engines import Engine, blueprint_functions
+from kanister_py.core.templates.execution import execute
 from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import Path
 from kanister_py.functions.blueprint.conditions import (
@@ -82,7 +82,7 @@ class Wait(Func):
             return parse_jsonpath(f"{{{match[1].strip()}}}").render(obj)
 
         text = _JSONPATH.sub(value, condition)
-        rendered = carried_out(_Condition(text), ctx.renderer.effects, ctx.renderer.limits)
+        rendered = execute(_Condition(text), ctx.renderer.effects, ctx.renderer.limits)
         return rendered.strip() == "true"
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from kanister_py.core.kube.access import Access
-from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.errors import TemplateParseError
+from kanister_py.core.templates.execution import execute
 from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import Path
 from kanister_py.functions.blueprint.conditions import (
@@ -81,7 +81,7 @@ def says_true(
 ) -> bool:
     """Return True if a condition holds for an object."""
     execution = _Condition(condition, obj, functions)
-    rendered = carried_out(execution, ctx.renderer.effects, ctx.renderer.limits)
+    rendered = execute(execution, ctx.renderer.effects, ctx.renderer.limits)
     return rendered.strip() == "true"
 
 

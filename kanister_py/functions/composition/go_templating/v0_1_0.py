@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, cast
 
-from kanister_py.core.templates.elsewhere import carried_out
+from kanister_py.core.templates.execution import execute
 from kanister_py.functions.composition.answering import Data, Refused
 from kanister_py.functions.composition.fields import TEXT, Field
 from kanister_py.functions.composition.go_templating.data import template_data, with_delimiters
@@ -56,7 +56,7 @@ class GoTemplating(Templating):
     def rendered(self, text: str, function_input: Data, request: Mapping[str, Any]) -> str:
         _template(text, function_input)
         try:
-            return carried_out(_Manifests(text, function_input, request), EFFECTS)
+            return execute(_Manifests(text, function_input, request), EFFECTS)
         except GoTemplateError as error:
             raise Refused(f"cannot execute template: {error.message}") from None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
+from kanister_py.core.templates.execution import execute
 from kanister_py.core.templates.jinja import JinjaTemplate, compile_jinja
 from kanister_py.functions.composition.answering import Data, Refused
 from kanister_py.functions.composition.jinja_templating.functions import functions_for
@@ -67,7 +67,7 @@ class JinjaTemplating(Templating):
     def rendered(self, text: str, function_input: Data, request: Mapping[str, Any]) -> str:
         self.check_template(text, function_input)
         try:
-            return carried_out(_Manifests(text, request, self.words.resource_name), EFFECTS)
+            return execute(_Manifests(text, request, self.words.resource_name), EFFECTS)
         except TemplateError as error:
             raise Refused(f"cannot execute template: {error.message}") from None
 

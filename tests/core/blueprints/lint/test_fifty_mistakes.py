@@ -328,7 +328,7 @@ MISTAKES = [
         "  name: db\n",
         "  name: db\n  annotations: {kanister-py.io/template-engine: perl}\n",
         "'perl'",
-        "there are go, jinja2",
+        "expected one of go, jinja2",
     ),
 ]
 

@@ -278,15 +278,17 @@ class TestTemplates:
         ("text", "expected"),
         [
             pytest.param(
-                action("{{ .Time }}"), "An expression reads .Time; read as Go templates", id="Go"
+                action("{{ .Time }}"), "An expression contains .Time; read as Go templates", id="Go"
             ),
-            pytest.param(action("{{ Time | upper }}"), "Go cannot read all of them", id="Jinja2"),
+            pytest.param(
+                action("{{ Time | upper }}"), "Go cannot parse all templates", id="Jinja2"
+            ),
             pytest.param(
                 action("{{ 3 }}").replace(
                     "{name: b}",
                     "{name: b, annotations: {kanister-py.io/template-engine: jinja2}}",
                 ),
-                "says so; read as Jinja2",
+                "selects it; read as Jinja2",
                 id="as the annotation says",
             ),
         ],

@@ -1,8 +1,8 @@
-"""Executions that cost too much for this process, as bytes for one with limits.
+"""Execution of expensive templates in a separate process with limits.
 
-Most templates cost next to nothing and are carried out where they are needed. One that
-exceeds its allowance there, or whose cost nobody can foresee, is carried out again in a
-process that is ended when it takes too much time or memory.
+Most templates are cheap and run in this process. A template that exceeds its limit of steps, or
+whose cost cannot be predicted, runs in a process that is killed when it needs too much time or
+memory.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from kanister_py.gotemplate.times import Time
 
 
 class Execution(Protocol):
-    """One execution of a template: what pickle can copy, with plain data."""
+    """Execution of a template. Can be pickled, with JSON-like data."""
 
     @property
     def is_costly(self) -> bool:
-        """Whether it needs limits that only a process of its own has."""
+        """Whether it needs limits that only a separate process can enforce."""
 
     def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
         """Return the output; raises TemplateError."""
 
 
-def carried_out(
+def execute(
     execution: Execution,
     effects: Effects = NO_EFFECTS,
     limits: Limits = DEFAULT,
     budget: Budget | None = None,
 ) -> str:
-    """Return the output of an execution, here if it is cheap, else in a process with limits.
+    """Return the output of an execution, from this process if it is cheap, else from another one.
 
-    A template that changes the data it was given does so in a copy there.
+    In another process, changes that a template makes to its data are lost.
     """
     if effects.elsewhere is None:
         return execution.run(effects, limits, budget)
@@ -55,12 +55,12 @@ def carried_out(
         except TemplateLimitExceeded as error:
             if error.limit != "steps":
                 raise
-    return _output_in(effects.elsewhere(_packed(execution, effects), effects.is_stopped))
+    return _output_in(effects.elsewhere(_pickled(execution, effects), effects.is_stopped))
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A clock that shows one moment, since a clock cannot be sent."""
+    """Clock that always returns the same time. The real clock cannot be pickled."""
 
     moment: Time | None
 
@@ -70,7 +70,7 @@ class _Moment:
         return self.moment
 
 
-def _packed(execution: Execution, effects: Effects) -> bytes:
+def _pickled(execution: Execution, effects: Effects) -> bytes:
     try:
         moment = effects.now()
     except GoError:
@@ -79,23 +79,23 @@ def _packed(execution: Execution, effects: Effects) -> bytes:
     return pickle.dumps((execution, sent), pickle.HIGHEST_PROTOCOL)
 
 
-def answer(payload: bytes) -> bytes:
-    """Carry out an execution of another process, which is trusted; the answer is not pickled."""
+def execute_pickled(payload: bytes) -> bytes:
+    """Run an execution from a trusted process. The response is not pickled."""
     execution: Execution
     execution, effects = pickle.loads(payload)  # noqa: S301 - from the process that started this one
     try:
         output = execution.run(effects, UNLIMITED, None)
     except TemplateError as error:
-        described = {**vars(error), "class": type(error).__name__}
-        return _ERROR + json.dumps(described).encode()
+        fields = {**vars(error), "class": type(error).__name__}
+        return _ERROR + json.dumps(fields).encode()
     return _OUTPUT + output.encode("utf-8", "surrogatepass")
 
 
 _OUTPUT: Final = b"o"
 _ERROR: Final = b"e"
 _ERRORS: Final = {
-    each.__name__: each
-    for each in (
+    error_class.__name__: error_class
+    for error_class in (
         KeyMissing,
         TemplateExecError,
         TemplateLimitExceeded,
@@ -105,17 +105,17 @@ _ERRORS: Final = {
 }
 
 
-def _output_in(answered: bytes) -> str:
-    text = answered[1:].decode("utf-8", "surrogatepass")
-    if answered[:1] == _OUTPUT:
+def _output_in(response: bytes) -> str:
+    text = response[1:].decode("utf-8", "surrogatepass")
+    if response[:1] == _OUTPUT:
         return text
     raise _error_of(json.loads(text))
 
 
-def _error_of(described: dict[str, Any]) -> TemplateError:
-    error_class = _ERRORS[described.pop("class")]
-    error = error_class.__new__(error_class, described["message"])
-    error.args = (described["message"],)
-    for name, value in described.items():
+def _error_of(fields: dict[str, Any]) -> TemplateError:
+    error_class = _ERRORS[fields.pop("class")]
+    error = error_class.__new__(error_class, fields["message"])
+    error.args = (fields["message"],)
+    for name, value in fields.items():
         setattr(error, name, tuple(value) if isinstance(value, list) else value)
     return error
