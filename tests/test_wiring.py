@@ -124,9 +124,9 @@ def test_start_up_stops_where_record_and_code_disagree(
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        pytest.param("acme_functions:Notify", "calls itself Notify", id="another name"),
+        pytest.param("acme_functions:Notify", "has the name Notify", id="another name"),
         pytest.param("acme_functions:Absent", "cannot be loaded", id="a class that is missing"),
-        pytest.param("acme_functions:__doc__", "is no class", id="no class"),
+        pytest.param("acme_functions:__doc__", "is not a class", id="no class"),
     ],
 )
 def test_a_version_is_held_against_the_record_when_it_is_loaded(

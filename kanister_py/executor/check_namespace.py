@@ -16,7 +16,7 @@ class NamespaceUnknown(UsageError, reason="NamespaceNotFound"):
 
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         suggestion = did_you_mean(near)
-        super().__init__(f"There is no namespace {name}{suggestion}")
+        super().__init__(f"Namespace {name} does not exist{suggestion}")
         self.name = name
         self.near = tuple(near)
 

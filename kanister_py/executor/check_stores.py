@@ -57,5 +57,5 @@ def _check(
         profile.location, profile.key_pair, profile.secret, skip_tls_verify=profile.skip_ssl_verify
     )
     if location.kind is StoreKind.FILE and (why := why_hidden(location.folder)):
-        raise UsageError(f"Pods do not see the folder {location.folder}: {why}")
+        raise UsageError(f"Pods cannot access the folder {location.folder}: {why}")
     open_store(location.before_writing()).check()

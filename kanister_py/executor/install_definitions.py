@@ -136,6 +136,6 @@ def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:
         except Expired:
             continue
     raise TransientError(
-        f"{name} is not served after {_ESTABLISH_SECONDS:.0f}s; look at its conditions",
+        f"{name} is not served after {_ESTABLISH_SECONDS:.0f}s; check its conditions",
         reason="DefinitionNotServed",
     )

@@ -93,13 +93,13 @@ def _mismatch(entry: FunctionEntry, why: str) -> KanisterError:
 
 def _difference(entry: FunctionEntry, loaded: Any) -> str:
     if not isinstance(loaded, type):
-        return f"{entry.target} is no class"
+        return f"{entry.target} is not a class"
     name = getattr(loaded, "name", None)
     if name != entry.function:
-        return f"the class {loaded.__qualname__} calls itself {name}"
+        return f"the class {loaded.__qualname__} has the name {name}"
     own = getattr(loaded, "version", None)
     if isinstance(own, str) and parse_version(own) != entry.version:
-        return f"the class {loaded.__qualname__} calls itself {own}"
+        return f"the class {loaded.__qualname__} has the version {own}"
     if not callable(getattr(loaded, entry.kind.method, None)):
         return f"the class {loaded.__qualname__} has no method `{entry.kind.method}`"
     has_model = hasattr(getattr(loaded, "Args", None), "model_validate")

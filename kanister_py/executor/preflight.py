@@ -311,8 +311,8 @@ def missing_rights(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterato
             ]
             for access in missing_accesses(cluster, named_accesses, cluster.default_namespace):
                 message = (
-                    f"{origin.where(path)}: the cluster does not allow us to {access}; "
-                    "kanister-py rbac prints the Role that does"
+                    f"{origin.where(path)}: the account may not {access}; "
+                    "kanister-py rbac prints a Role that allows it"
                 )
                 yield Obstacle(phase.at, path, message, "Forbidden")
 
@@ -325,7 +325,7 @@ def phases_that_need_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> 
         if phase.is_wanted and getattr(phase.code, "needs_pods", False):
             path: Path = ("deferPhase",) if phase.is_deferred else ("phases", phase.at)
             message = (
-                f"{origin.where(path)}: {phase.function} needs a pod, and nothing runs pods here; "
+                f"{origin.where(path)}: {phase.function} needs a pod, but pods are not run here; "
                 "use --pods=processes or a real cluster"
             )
             yield Obstacle(phase.at, path, message, "PodsNotRun")
@@ -374,8 +374,10 @@ def _reads_version(entry: FunctionEntry, written: str) -> bool:
 def _remedy(reader: FunctionEntry) -> str:
     if reader.support_at() is Support.REMOVED and reader.listing.removed_in is not None:
         until = reader.listing.removed_in.bare
-        return f"{reader.version}, which does, was removed in release {until}: use an earlier one"
-    return f"{reader.version} does: set funcVersion to it"
+        return (
+            f"{reader.version}, which reads it, was removed in release {until}: use an earlier one"
+        )
+    return f"{reader.version} reads it: set funcVersion to it"
 
 
 def unused_options(spec: ActionSpec, reads: Collection[Read]) -> tuple[str, ...]:
@@ -413,7 +415,7 @@ def preflight_warnings(
         suggestion = did_you_mean(nearest(name, sorted(_options_in(seen.reads))))
         yield (
             "OptionUnused",
-            f"The option {name} is given, and {spec.name} reads it nowhere{suggestion}",
+            f"Option {name} is set, but action {spec.name} does not use it{suggestion}",
         )
     for message in missing_input_messages(blueprint, spec):
         yield "InputMissing", message
@@ -426,6 +428,6 @@ def preflight_warnings(
             unknown.why == NO_PROFILE for unknown in phase.unknown
         ):
             message = (
-                f"{phase.name or spec.name} hands on the Profile, and none is given: it is null"
+                f"{phase.name or spec.name} uses the Profile, but the action has none: it is null"
             )
             yield "InputMissing", message

@@ -94,7 +94,7 @@ class Inventory(NamedTuple):
         if not matching:
             existing = ", ".join(sorted(revision.name for revision in self.revisions)[:10])
             raise UsageError(
-                f"There is no revision {name}; there is {existing or 'no revision at all'}",
+                f"Revision {name} does not exist; existing revisions: {existing or 'none'}",
                 reason="RevisionNotFound",
             )
         return matching[0]

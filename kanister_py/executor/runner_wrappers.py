@@ -110,7 +110,7 @@ def bounded(inner: Run, clock: Clock) -> Run:
             if left > 0:
                 return inner(call._replace(timeout_seconds=left))
             revision = call.revision
-            why = f"its calls took more than {call.timeout_seconds:g} s together, its timeout"
+            why = f"its calls together took more than its timeout of {call.timeout_seconds:g} s"
             raise FunctionTimedOut(call.step, revision.function, revision.name, why)
         except FunctionTimedOut:
             # Only a retry rule with this reason calls again.

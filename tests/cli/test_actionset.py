@@ -222,7 +222,7 @@ def test_list_in_an_unknown_namespace_suggests_another_one(
     shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call_verb(shop_cluster, "actionset", "list", namespace="shopp") == 0
-    assert "no namespace shopp; did you mean shop?" in capsys.readouterr().err
+    assert "Namespace shopp does not exist; did you mean shop?" in capsys.readouterr().err
 
 
 def test_a_wide_list_names_blueprints_and_objects(

@@ -706,7 +706,7 @@ def test_artifacts_of_a_run_that_failed_are_not_handed_on(
     capsys.readouterr()
     words = ["run", str(blueprint), "restore", "--state", state, "--artifacts-from", "monday"]
     assert main(words) == 1
-    assert "Run monday is failed, and left no artifacts" in capsys.readouterr().err
+    assert "Run monday is failed and has no artifacts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

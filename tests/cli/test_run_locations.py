@@ -187,7 +187,7 @@ def test_a_backup_to_a_folder_below_tmp_is_refused_as_pods_have_their_own(
             assert (code, [each.name for each in Path(place).iterdir()]) == (0, ["backups"])
             return
         assert code == 1
-        assert f"Pods do not see the folder {folder}: they have a /tmp of their own" in err
+        assert f"Pods cannot access the folder {folder}: they have a /tmp of their own" in err
         assert "use a folder elsewhere; --locations DIR" in err
         assert "backup/push" not in err
         assert list(Path(place).iterdir()) == []

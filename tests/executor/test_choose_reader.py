@@ -81,8 +81,10 @@ READERS = registry(
         pytest.param("v1.0.0", "", "", id="the stable one reads it"),
         pytest.param("v0.2.0", "", "v0.2.0", id="an older one reads it"),
         pytest.param("v0.1.0", "", "v0.2.0", id="a later one than wrote it"),
-        pytest.param("v1.0.0", "v0.2.0", "", id="what was preferred for the backup does not"),
-        pytest.param("v0.2.0", "v0.2.0", "v0.2.0", id="what was preferred does"),
+        pytest.param(
+            "v1.0.0", "v0.2.0", "", id="the version preferred for the backup does not read it"
+        ),
+        pytest.param("v0.2.0", "v0.2.0", "v0.2.0", id="the preferred version reads it"),
         pytest.param("", "", "", id="no version wrote it"),
     ],
 )
@@ -98,7 +100,7 @@ def test_a_version_that_reads_the_artifact_is_preferred(
 @pytest.mark.parametrize(
     ("written", "phase", "message"),
     [
-        ("v0.2.0", {"funcVersion": "v1.0.0"}, "v0.2.0 does: set funcVersion to it"),
+        ("v0.2.0", {"funcVersion": "v1.0.0"}, "v0.2.0 reads it: set funcVersion to it"),
         ("v0.0.1", {}, "was removed in release 1.4.0: use an earlier one"),
     ],
     ids=["the blueprint asks for one that does not", "all that did were removed"],

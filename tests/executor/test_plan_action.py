@@ -199,7 +199,7 @@ class TestPlan:
         "objects",
         [
             pytest.param([deployment(2)], id="of a manifest"),
-            pytest.param([], id="of a workload that nobody gave"),
+            pytest.param([], id="of a missing workload"),
         ],
     )
     def test_pods_that_are_not_running_yet_are_unknown(self, objects: list[dict[str, Any]]) -> None:
@@ -236,7 +236,7 @@ class TestPlan:
             pytest.param(
                 ".Options.absent }}{{ .Secrets.creds.Data.pasword",
                 'no "pasword" in .Secrets.creds.Data',
-                id="a key beside an option that is not given",
+                id="a key next to a missing option",
             ),
         ],
     )

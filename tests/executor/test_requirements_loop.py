@@ -247,7 +247,7 @@ class TestAllowedResources:
                 ),
                 by_labels(more="x"),
                 False,
-                id="a request that could find what is kept out",
+                id="a request that could find excluded resources",
             ),
             pytest.param(
                 rule_of("env"),

@@ -156,7 +156,7 @@ def test_a_response_is_only_used_with_the_same_required_resources(clock: FakeClo
     assert len(at.runner.calls) == 2, "nothing has changed"
     seen["data"] = {"a": "something else"}
     at.compose(*at.steps("a"))
-    assert len(at.runner.calls) == 3, "what it asked for last was there from its first call on"
+    assert len(at.runner.calls) == 3, "the last requirements were fetched before the first call"
     at.compose(*at.steps("a"))
     assert len(at.runner.calls) == 3
 

@@ -78,7 +78,7 @@ def test_the_last_failure_is_raised() -> None:
 
 
 class Unreachable(Failing):
-    """Waits in vain for a server during the whole time of an attempt."""
+    """Waits for an unreachable server during the whole time of an attempt."""
 
     def __init__(self, clock: FakeClock, seconds: float) -> None:
         super().__init__(FunctionUnavailable, 9)
@@ -134,7 +134,7 @@ def test_all_rounds_of_a_step_share_its_timeout() -> None:
     for _ in range(3):
         run(call)
     assert slow.given == [10.0, 6.0, 2.0]
-    with pytest.raises(FunctionTimedOut, match="took more than 10 s together, its timeout"):
+    with pytest.raises(FunctionTimedOut, match="took more than its timeout of 10 s"):
         run(call)
     assert len(slow.given) == 3
 

@@ -260,7 +260,7 @@ class FailsAtFirst(MemoryCluster):
     ("failures", "want"),
     [
         pytest.param(3, "", id="for a moment"),
-        pytest.param(100, "Unknown", id="for good"),
+        pytest.param(100, "Unknown", id="permanently"),
     ],
 )
 def test_requests_are_retried_if_the_cluster_is_unavailable_at_the_start(

@@ -108,7 +108,7 @@ def test_a_forbidden_namespace_is_a_problem_only_if_all_are_forbidden(
     cluster: MemoryCluster,
 ) -> None:
     guarded = _Guarded(cluster)
-    seen = ChangeRecorder(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
+    seen = ChangeRecorder(guarded, "one", "two")  # type: ignore[arg-type] # only the used methods exist
     seen.store.start()
     until(lambda: seen.store.open_watches == 2)
     guarded.refuse("two")
@@ -125,7 +125,7 @@ def test_a_forbidden_namespace_is_a_problem_only_if_all_are_forbidden(
 def test_a_namespace_that_was_never_readable_is_a_problem(cluster: MemoryCluster) -> None:
     guarded = _Guarded(cluster)
     guarded.refuse("two")
-    seen = ChangeRecorder(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
+    seen = ChangeRecorder(guarded, "one", "two")  # type: ignore[arg-type] # only the used methods exist
     seen.store.start()
     until(lambda: "forbidden in two" in seen.store.trouble)
     assert not seen.store.has_synced
@@ -133,13 +133,13 @@ def test_a_namespace_that_was_never_readable_is_a_problem(cluster: MemoryCluster
 
 
 def test_a_deletion_between_two_watches_is_noticed(cluster: MemoryCluster) -> None:
-    gone = _Interrupted(cluster)
-    seen = ChangeRecorder(gone)  # type: ignore[arg-type] # it stands for one
+    interrupted = _Interrupted(cluster)
+    seen = ChangeRecorder(interrupted)  # type: ignore[arg-type] # only the used methods exist
     cluster.create(config_map("a"))
     cluster.create(config_map("b"))
     seen.store.start()
     assert {seen.next()[0], seen.next()[0]} == {"a", "b"}
-    gone.break_off()
+    interrupted.break_off()
     changes = [seen.next() for _ in range(2)]
     assert ("a", "red", None) in changes
     assert seen.store.items() == [(ObjectKey("default", "b"), "red")]

@@ -16,8 +16,8 @@ def test_thousands_of_answers_of_both_sprigs_are_recorded() -> None:
 @pytest.mark.parametrize(
     "sprig",
     [
-        pytest.param("2", id="what a blueprint sees"),
-        pytest.param("3", id="what a composition sees"),
+        pytest.param("2", id="in a blueprint"),
+        pytest.param("3", id="in a composition"),
     ],
 )
 def test_all_templates_render_or_fail_exactly_as_in_go(sprig: str) -> None:

@@ -20,7 +20,7 @@ from prometheus_client import Gauge
 metrics = ServerMetrics()
 for _ in range(int(sys.argv[1])):
     metrics.observe("v1", "OK", 0.25)
-Gauge("mine", "What a function says of its own process").set(1)
+Gauge("mine", "A gauge of the process").set(1)
 """
 _LABELS = {
     "grpc_type": "unary",

@@ -133,7 +133,7 @@ class ActionWorker:
     def _refuse(self, place: Place, reason: str, message: str) -> bool:
         """Record the failure of a phase that never started."""
         is_late = reason == RunTimedOut.reason
-        what = "The run's time was over" if is_late else "The run was cancelled"
+        what = "The run timed out" if is_late else "The run was cancelled"
         error = PhaseError(message or f"{what} before the phase started", reason)
         return self._state.record(PhaseFailed(self._state.now(), place, error))
 

@@ -144,8 +144,8 @@ def _refuse_idle(name: str, actionset: Mapping[str, Any]) -> None:
     if actionset["spec"].get("suspend") is True:
         raise UsageError(
             f"ActionSet {name} has spec.suspend: true, which would never end: a run follows "
-            "the file it began with; set spec.suspend to false, or make the ActionSet on a "
-            "cluster, whose controller waits until it is",
+            "the file it was started with; set spec.suspend to false, or create the ActionSet on "
+            "a cluster, where the controller waits for that",
             reason="RunSuspended",
         )
 
@@ -187,8 +187,8 @@ def artifacts_of(header: Header, outcomes: Iterable[Outcome]) -> dict[str, Any]:
     status = replay_outcomes(header, outcomes)[1]
     if status.state != "complete":
         raise UsageError(
-            f"Run {header.name} is {status.state}, and left no artifacts: "
-            "only a run that is complete does",
+            f"Run {header.name} is {status.state} and has no artifacts: "
+            "only complete runs have artifacts",
             reason="NoArtifacts",
         )
     return status.output_artifacts

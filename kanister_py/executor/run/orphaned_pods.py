@@ -90,7 +90,7 @@ def _delete_pod(cluster: Cluster, pod: KubeObject, owner: str) -> None:
         return
     except KanisterError as error:
         _LOG.warning(
-            "Pod %s/%s of ActionSet %s is left behind, delete it by hand: %s",
+            "Pod %s/%s of ActionSet %s was not deleted, delete it manually: %s",
             namespace,
             name,
             owner,

@@ -61,7 +61,7 @@ IN_SUM = [
         "{{ range until 5 }}{{ $l = concat $l $l }}{{ end }}{{ sortAlpha $l | len }}",
         id="sorted",
     ),
-    pytest.param(LONG + "{{ snakecase $s }}", id="gone through sign by sign"),
+    pytest.param(LONG + "{{ snakecase $s }}", id="processed character by character"),
     pytest.param(LONG + "{{ regexReplaceAll `a` $s `b` }}", id="matched often"),
     pytest.param(
         "{{ range until 999 }}{{ range until 999 }}{{ . }}{{ end }}{{ end }}",
