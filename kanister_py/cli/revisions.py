@@ -37,7 +37,7 @@ from kanister_py.core.kube.parts import labels_of, spec_of
 from kanister_py.core.registry.entries import DesiredState
 from kanister_py.core.revisions.activation import history_limit_of
 from kanister_py.core.revisions.collection import Revision, describe_uses, plan_collection
-from kanister_py.core.revisions.identity import labels_that_count
+from kanister_py.core.revisions.identity import content_labels
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
 from kanister_py.core.yaml.documents import dump_yaml
 from kanister_py.executor.revision_inventory import read_inventory
@@ -221,7 +221,7 @@ def _content(known: ListedRevision) -> dict[str, Any]:
     spec = dict(spec_of(known.object))
     for key in ("revision", "desiredState"):
         spec.pop(key, None)
-    return {"labels": labels_that_count(labels_of(known.object)), "spec": spec}
+    return {"labels": content_labels(labels_of(known.object)), "spec": spec}
 
 
 def _users(known: ListedRevision, form: str) -> int:

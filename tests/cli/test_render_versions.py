@@ -163,7 +163,7 @@ def test_a_published_file_goes_on_rendering(render: Render, tag: str) -> None:
     code, _, err = render(steps=[patching()], functions=[upstream(tag)])
     assert code == 0
     assert f"{PATCHING} v0.1.0, which is built in, is used in place of" in err
-    assert ("it answers for ~0.10, not for v0.8.2" in err) is (tag == "v0.8.2")
+    assert ("it replaces ~0.10, not v0.8.2" in err) is (tag == "v0.8.2")
 
 
 def test_strict_versions_refuse_a_release_that_nobody_stands_for(render: Render) -> None:
@@ -171,6 +171,4 @@ def test_strict_versions_refuse_a_release_that_nobody_stands_for(render: Render)
     assert render(strict, steps=[patching()], functions=[upstream("v0.10.1")])[0] == 0
     code, _, err = render(strict, steps=[patching()], functions=[upstream("v0.8.2")])
     assert code == 1
-    assert (
-        "spec.package: No built-in version can be used: it answers for ~0.10, not for v0.8.2" in err
-    )
+    assert "spec.package: No built-in version can be used: it replaces ~0.10, not v0.8.2" in err

@@ -66,9 +66,9 @@ from kanister_py.core.revisions.identity import (
     Change,
     Numbered,
     Numbering,
+    content_labels,
     function_identity,
     function_revision_name,
-    labels_that_count,
     number_revision,
 )
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
@@ -232,7 +232,7 @@ class FunctionReconciler:
         self, function: KubeObject, revisions: list[KubeObject], resolved: _ResolvedPackage
     ) -> list[KubeObject]:
         # Labels of the Function override those of the package.
-        labels = labels_that_count({**resolved.package.labels, **labels_of(function)})
+        labels = content_labels({**resolved.package.labels, **labels_of(function)})
         identity = function_identity(resolved.digest, labels)
         existing = {
             revision["metadata"]["name"]: _numbered(revision, function) for revision in revisions

@@ -1,4 +1,4 @@
-"""Activation: the revisions of a function that are meant to serve."""
+"""Activation: the choice of a function's active revisions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ DEFAULT_HISTORY_LIMIT = 1
 
 
 class ActivationPolicy(StrEnum):
-    """Whether the active revisions are chosen by us or by people."""
+    """Whether revisions are activated automatically or by users."""
 
     AUTOMATIC = "Automatic"
     MANUAL = "Manual"
 
 
 class Activation(NamedTuple):
-    """Revisions that change, and those kept beyond the limit until the newest serves."""
+    """Revisions to activate and deactivate.
+
+    `held` revisions exceed the limit until the newest one is healthy.
+    """
 
     activate: tuple[str, ...] = ()
     deactivate: tuple[str, ...] = ()
@@ -32,29 +35,33 @@ def plan_activation(
     limit: int = DEFAULT_ACTIVE_LIMIT,
     policy: ActivationPolicy = ActivationPolicy.AUTOMATIC,
 ) -> Activation:
-    """Keep the highest numbers active, and make before break.
+    """Plan the activation of the revisions with the highest numbers, without an interruption.
 
-    The newest is active at once. What it displaces goes when the newest serves; until
-    then the highest of those that serve stays, one more than the limit says. Under
-    `Manual` nothing is touched, whatever the limit.
+    The newest revision is activated at once. Until it is healthy, the highest healthy
+    revision beyond the limit stays active as well. With the policy `Manual` nothing
+    changes.
     """
     if policy is ActivationPolicy.MANUAL or not revisions:
         return Activation()
-    ordered = sorted(revisions, key=lambda each: each.rank, reverse=True)
-    wanted, rest = ordered[:limit], ordered[limit:]
-    surplus = [each for each in rest if each.desired_state is DesiredState.ACTIVE]
+    ordered = sorted(revisions, key=lambda revision: revision.rank, reverse=True)
+    newest, older = ordered[:limit], ordered[limit:]
+    surplus = [revision for revision in older if revision.desired_state is DesiredState.ACTIVE]
     held: list[FunctionRevision] = []
     if not ordered[0].is_routable:
-        held = [each for each in surplus if each.is_routable][:1]
+        held = [revision for revision in surplus if revision.is_routable][:1]
     return Activation(
-        tuple(each.name for each in wanted if each.desired_state is not DesiredState.ACTIVE),
-        tuple(each.name for each in surplus if each not in held),
-        tuple(each.name for each in held),
+        tuple(
+            revision.name
+            for revision in newest
+            if revision.desired_state is not DesiredState.ACTIVE
+        ),
+        tuple(revision.name for revision in surplus if revision not in held),
+        tuple(revision.name for revision in held),
     )
 
 
 def history_limit_of(history_limit: int | None, active_limit: int | None) -> int:
-    """Say how many revisions are kept: unless that is set, as many as may be active."""
+    """Return the number of revisions to keep. The default is the limit of active ones."""
     if history_limit is not None:
         return history_limit
     return max(DEFAULT_HISTORY_LIMIT, active_limit or DEFAULT_ACTIVE_LIMIT)
@@ -63,9 +70,9 @@ def history_limit_of(history_limit: int | None, active_limit: int | None) -> int
 def problems_of_limits(
     active_limit: int | None, history_limit: int | None, *, is_function: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """Find what is wrong with the limits of a package, each with its field.
+    """Yield problems with the limits of a package: a field and a message.
 
-    A history limit of 0 keeps all revisions, and so bounds nothing.
+    A history limit of 0 keeps all revisions, so it does not restrict the active ones.
     """
     active = DEFAULT_ACTIVE_LIMIT if active_limit is None else active_limit
     history = history_limit_of(history_limit, active_limit)

@@ -1,4 +1,4 @@
-"""Garbage collection of revisions: their users, those that may go, and why the others stay."""
+"""Garbage collection of revisions: their users, and the revisions to remove or keep."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _SHOWN: Final = 3
 
 
 class KeptRevision(NamedTuple):
-    """A revision that stays, and every reason for it."""
+    """A revision that is kept, with all reasons."""
 
     name: str
     why: tuple[str, ...]
 
 
 class CollectionPlan(NamedTuple):
-    """Revisions that go, the oldest first, and those that stay, the newest first."""
+    """Revisions to remove, oldest first, and revisions to keep, newest first."""
 
     removed: tuple[str, ...]
     kept: tuple[KeptRevision, ...]
 
 
 class Revision(NamedTuple):
-    """A revision as far as its keeping is concerned.
+    """A revision with the reasons to keep it.
 
-    `uses` says in words what needs it: an XR that holds it, a selector that picks it,
-    that it is active or serves.
+    `uses` describes them in words: an XR that uses it, a selector that matches it, or that
+    it is active or healthy.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Revision(NamedTuple):
 
 
 def plan_collection(revisions: Sequence[Revision], limit: int) -> CollectionPlan:
-    """Keep the newest `limit` revisions, and beyond them every one that something needs.
+    """Plan to keep the newest `limit` revisions and all that are in use.
 
-    The newest is never removed. A limit of 0 keeps all.
+    The newest revision is never removed. A limit of 0 keeps all.
     """
-    ordered = sorted(revisions, key=lambda each: (each.number, each.name), reverse=True)
+    ordered = sorted(revisions, key=lambda revision: (revision.number, revision.name), reverse=True)
     kept: list[KeptRevision] = []
     removed: list[str] = []
     for place, revision in enumerate(ordered):
@@ -65,7 +65,7 @@ def plan_collection(revisions: Sequence[Revision], limit: int) -> CollectionPlan
 
 
 def describe_uses(users: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Name the users of a revision, in a line for each way of using it."""
+    """Describe the users of a revision, in one line per way of using it."""
     lines = []
     for way, names in sorted(users.items()):
         ordered = sorted(names)
@@ -83,28 +83,28 @@ SELECTED: Final = "is selected by"
 REFERENCED: Final = "is referenced by"
 
 Users = Mapping[str, Mapping[str, set[str]]]
-"""By the name of a revision and the way of using it: the users."""
+"""Users by revision name and way of using it."""
 
 
 class Holder(NamedTuple):
-    """A composite resource, what it says about its composition, and what its definition does."""
+    """A composite resource, its selection of a Composition, and the rules of its definition."""
 
-    who: str
+    title: str
     selection: CompositionSelection
     rules: XrdRules = XrdRules()
 
 
 class Pipeline(NamedTuple):
-    """The steps of a Composition or of one of its revisions."""
+    """The steps of a Composition or CompositionRevision."""
 
-    who: str
+    title: str
     steps: Sequence[Mapping[str, Any]]
 
 
 def pipeline_of(obj: Mapping[str, Any]) -> Pipeline:
-    """Read the steps of a Composition or of a revision of one as far as they call functions."""
-    found = spec_of(obj).get("pipeline") or ()
-    steps = [each for each in found if isinstance(each, Mapping)]
+    """Return the steps of a Composition or CompositionRevision."""
+    listed = spec_of(obj).get("pipeline") or ()
+    steps = [step for step in listed if isinstance(step, Mapping)]
     return Pipeline(f"{obj['kind']}/{obj['metadata']['name']}", steps)
 
 
@@ -112,40 +112,43 @@ _AnyRevision = TypeVar("_AnyRevision", RevisionFacts, FunctionRevision)
 
 
 def _selected(selector: Any, revisions: Iterable[_AnyRevision]) -> _AnyRevision | None:
-    """Find the revision that labels pick. A selector that cannot be read fails where it is used."""
+    """Return the highest revision that a selector matches, or None.
+
+    Invalid selectors match nothing here. They are reported where they are used.
+    """
     try:
-        wanted = label_selector_of(selector)
+        requirements = label_selector_of(selector)
     except InvalidSelector:
         return None
-    fitting = [each for each in revisions if wanted.matches(each.labels)]
-    return max(fitting, key=lambda each: (each.number, each.name), default=None)
+    matching = [revision for revision in revisions if requirements.matches(revision.labels)]
+    return max(matching, key=lambda revision: (revision.number, revision.name), default=None)
 
 
 def users_of_composition(
     composition: str, revisions: Sequence[RevisionFacts], holders: Iterable[Holder]
 ) -> Users:
-    """Find the resources that hold a revision of a composition, or would pick it by its labels."""
+    """Find the composite resources that use a revision, or whose selector matches it."""
     users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    of_this = [each for each in revisions if each.composition == composition]
-    names = {each.name for each in of_this}
+    own_revisions = [revision for revision in revisions if revision.composition == composition]
+    names = {revision.name for revision in own_revisions}
     for holder in holders:
         selection = holder.selection
         if selection.revision in names:
-            users[selection.revision][HELD].add(holder.who)
+            users[selection.revision][HELD].add(holder.title)
         selector = selection.revision_selector or holder.rules.default_revision_selector or {}
-        # One that asks for nothing holds nothing: the highest is kept anyway.
-        asks = any(map(selector.get, ("matchLabels", "matchExpressions")))
-        if asks and selection.composition in ("", composition):
-            picked = _selected(selector, of_this)
-            if picked is not None:
-                users[picked.name][SELECTED].add(holder.who)
+        # An empty selector is ignored: it matches the highest revision, which is kept anyway.
+        is_selective = any(map(selector.get, ("matchLabels", "matchExpressions")))
+        if is_selective and selection.composition in ("", composition):
+            selected = _selected(selector, own_revisions)
+            if selected is not None:
+                users[selected.name][SELECTED].add(holder.title)
     return users
 
 
 def users_of_function(
     function: str, revisions: Sequence[FunctionRevision], pipelines: Iterable[Pipeline]
 ) -> Users:
-    """Find the compositions that name a revision of a function, or would pick it by its labels."""
+    """Find the Compositions that name a revision, or whose selector matches it."""
     users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for pipeline in pipelines:
         for step in pipeline.steps:
@@ -154,9 +157,9 @@ def users_of_function(
             named = (step.get("functionRevisionRef") or {}).get("name")
             selector = step.get("functionRevisionSelector")
             if named:
-                users[str(named)][REFERENCED].add(pipeline.who)
+                users[str(named)][REFERENCED].add(pipeline.title)
             elif selector:
-                picked = _selected(selector, revisions)
-                if picked is not None:
-                    users[picked.name][SELECTED].add(pipeline.who)
+                selected = _selected(selector, revisions)
+                if selected is not None:
+                    users[selected.name][SELECTED].add(pipeline.title)
     return users

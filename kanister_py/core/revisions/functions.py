@@ -1,4 +1,4 @@
-"""FunctionRevisions of a cluster, read as revisions that may be called."""
+"""FunctionRevisions in a cluster, converted to callable revisions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kanister_py.core.revisions.lifecycles import LIFECYCLE
 from kanister_py.core.versions.semver import Version, version_or_none
 
 PACKAGE_TAG: Final = "kanister-py.io/package-tag"
-"""The tag of the package when the revision was made: its image is named by digest."""
+"""Tag of the package when the revision was created. Its image is given by digest."""
 RUNTIME: Final = "kanister-py.io/runtime"
 RENDER_RUNTIME: Final = "render.crossplane.io/runtime"
 ANSWER_LIMIT: Final = "kanister-py.io/max-answer-size"
-"""The most that an answer of a function may take: a quantity such as 32Mi."""
+"""Largest size of a function's response, as a quantity such as 32Mi."""
 
 
 class Runtime(StrEnum):
@@ -37,21 +37,21 @@ class Runtime(StrEnum):
 
 
 def runtime_of(obj: Mapping[str, Any], default: Runtime = Runtime.DEPLOYMENT) -> Runtime:
-    """Give what runs a function or a revision of it; its annotation decides."""
+    """Return the runtime in the annotation of a Function or FunctionRevision."""
     runtime = annotations_of(obj).get(RUNTIME)
     return Runtime(runtime) if runtime in tuple(Runtime) else default
 
 
 def is_marked_in_process(obj: Mapping[str, Any]) -> bool:
-    """Say whether a function or a revision of it itself says that it runs in this process."""
+    """Return whether a Function or FunctionRevision has the annotation to run in this process."""
     return annotations_of(obj).get(RUNTIME) == Runtime.IN_PROCESS
 
 
 def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
-    """Read a FunctionRevision as far as choosing it goes."""
+    """Convert a FunctionRevision to the form for choosing and calling."""
     metadata, spec, status = obj["metadata"], spec_of(obj), status_of(obj)
     labels = labels_of(obj)
-    is_well = is_healthy(obj)
+    is_running = is_healthy(obj)
     is_active = spec.get("desiredState") == DesiredState.ACTIVE
     return FunctionRevision(
         str(labels.get(PACKAGE_LABEL) or ""),
@@ -59,19 +59,19 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
         int(spec.get("revision") or 0),
         labels,
         DesiredState.ACTIVE if is_active else DesiredState.INACTIVE,
-        is_well,
+        is_running,
         str(status.get("endpoint") or ""),
         digest_of_revision(obj),
         version_of_revision(obj),
-        tuple(str(each) for each in status.get("capabilities") or ()),
+        tuple(str(capability) for capability in status.get("capabilities") or ()),
         _answer_limit_of(obj),
-        trouble="" if is_well else str(condition_of(obj, "RuntimeHealthy").get("message") or ""),
+        trouble="" if is_running else str(condition_of(obj, "RuntimeHealthy").get("message") or ""),
         lifecycle=str(annotations_of(obj).get(LIFECYCLE) or ""),
     )
 
 
 def _answer_limit_of(obj: Mapping[str, Any]) -> int:
-    """Read how large an answer may be; what cannot be read leaves the default."""
+    """Return the size limit for responses, or 0 for the default. Invalid values are ignored."""
     text = annotations_of(obj).get(ANSWER_LIMIT)
     if not text:
         return 0
@@ -82,28 +82,28 @@ def _answer_limit_of(obj: Mapping[str, Any]) -> int:
 
 
 def is_healthy(obj: Mapping[str, Any]) -> bool:
-    """Say whether what runs a revision is well, as its condition has it."""
+    """Return whether the RuntimeHealthy condition of a revision is True."""
     return is_true(obj, "RuntimeHealthy")
 
 
 def digest_of_revision(obj: Mapping[str, Any]) -> str:
-    """Give the digest of the package behind a revision; empty where only a tag is known."""
+    """Return the digest of a revision's package, or an empty string if only the tag is known."""
     image = str(spec_of(obj).get("image") or "")
     return image.partition("@")[2]
 
 
 def package_name(obj: Mapping[str, Any]) -> str:
-    """Give the last part of the repository of a revision's package."""
+    """Return the last part of the repository of a revision's package."""
     image = str(spec_of(obj).get("image") or "")
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def tag_of_revision(obj: Mapping[str, Any]) -> str:
-    """Give the tag that the package of a revision was called by, if it was."""
+    """Return the tag of a revision's package, or an empty string."""
     image = str(spec_of(obj).get("image") or "").partition("@")[0]
     return str(annotations_of(obj).get(PACKAGE_TAG) or image.rpartition("/")[2].partition(":")[2])
 
 
 def version_of_revision(obj: Mapping[str, Any]) -> Version | None:
-    """Give the version that the package of a revision was called, if it was called by one."""
+    """Return the version in the tag of a revision's package, or None."""
     return version_or_none(tag_of_revision(obj))

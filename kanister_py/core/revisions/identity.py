@@ -1,4 +1,4 @@
-"""Identity of revisions: hashes of content and labels; and their names and numbers."""
+"""Identity of revisions: hashes of content and labels, names and numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPOSITION_HASH_LABEL: Final = "crossplane.io/composition-hash"
 SPEC_HASH_LABEL: Final = "crossplane.io/composition-spec-hash"
 PACKAGE_LABEL: Final = "pkg.crossplane.io/package"
 
-# What tools write on everything they touch, and what is written on revisions only.
+# Prefixes of labels that tools add to all objects, or that only revisions have.
 _NOISE: Final = (
     "helm.sh/",
     "argocd.argoproj.io/",
@@ -26,47 +26,47 @@ _NOISE: Final = (
 _HASH_IN_NAMES: Final = 7
 
 
-def labels_that_count(labels: Mapping[str, str] | None) -> dict[str, str]:
-    """Leave out the labels that tools write for themselves."""
+def content_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the labels without those of tools."""
     return {key: value for key, value in (labels or {}).items() if not key.startswith(_NOISE)}
 
 
 def composition_identity(spec: Mapping[str, Any], labels: Mapping[str, str] | None) -> str:
-    """Hash the content of a composition, the order of its keys aside.
+    """Hash the content of a composition. The order of keys does not matter.
 
-    The spec of a revision may be given as well: its number is no content.
+    The spec of a revision has the same hash, since its number is left out.
     """
-    return _hash({"spec": _content(spec), "labels": labels_that_count(labels)})
+    return _hash({"spec": _content(spec), "labels": content_labels(labels)})
 
 
 def composition_spec_hash(spec: Mapping[str, Any]) -> str:
-    """Hash what a composition does, whatever it is labelled."""
+    """Hash the spec of a composition, without its labels."""
     return _hash(_content(spec))
 
 
 def function_identity(digest: str, labels: Mapping[str, str] | None) -> str:
-    """Hash which package a function is, and how it was labelled when it was installed."""
-    return _hash({"digest": digest, "labels": labels_that_count(labels)})
+    """Hash the package of a function and its labels at installation."""
+    return _hash({"digest": digest, "labels": content_labels(labels)})
 
 
-def revision_name(owner: str, identity: str, taken: Collection[str] = ()) -> str:
-    """Name a revision after its owner and its identity.
+def revision_name(owner: str, identity: str, used_names: Collection[str] = ()) -> str:
+    """Return the name of a revision: its owner and the beginning of its hash.
 
-    `taken` are names that belong to other identities: the more of the hash tells apart.
+    `used_names` belong to other identities. On a collision, more of the hash is used.
     """
-    return _name(owner, identity, taken, MAX_SUBDOMAIN)
+    return _name(owner, identity, used_names, MAX_SUBDOMAIN)
 
 
-def function_revision_name(function: str, identity: str, taken: Collection[str] = ()) -> str:
-    """Name a revision of a function, so that a Service may have the same name."""
-    return _name(function.replace(".", "-"), identity, taken, MAX_LABEL)
+def function_revision_name(function: str, identity: str, used_names: Collection[str] = ()) -> str:
+    """Return the name of a function's revision, which is also valid for a Service."""
+    return _name(function.replace(".", "-"), identity, used_names, MAX_LABEL)
 
 
-def _name(owner: str, identity: str, taken: Collection[str], limit: int) -> str:
+def _name(owner: str, identity: str, used_names: Collection[str], limit: int) -> str:
     for length in range(_HASH_IN_NAMES, len(identity) + 1):
         kept = owner[: limit - length - 1].rstrip("-.")
         name = f"{kept}-{identity[:length]}"
-        if name not in taken:
+        if name not in used_names:
             return name
     return name
 
@@ -81,11 +81,11 @@ def _hash(content: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Write one thing in one way: 3.0 is 3, and a key without a value is none."""
+    """Normalize a value: 3.0 becomes 3, and keys without a value are left out."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items() if each is not None}
+        return {str(key): _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
@@ -95,7 +95,7 @@ def _plain(value: Any) -> Any:
 
 
 class Numbered(NamedTuple):
-    """A revision that exists. One that was `orphaned` by a restore has lost its owner."""
+    """An existing revision. `is_orphaned` is set if a restore removed its owner reference."""
 
     name: str
     number: int
@@ -104,7 +104,7 @@ class Numbered(NamedTuple):
 
 
 class Change(StrEnum):
-    """Change that puts the wanted revision in force."""
+    """Change that makes a revision the current one."""
 
     NONE = "none"
     RAISE = "raise"
@@ -112,9 +112,9 @@ class Change(StrEnum):
 
 
 class Numbering(NamedTuple):
-    """The revision in force, its number, and what is to be written for that.
+    """The current revision, its number, and the required change.
 
-    `adopted` are those whose owner must be written on them again.
+    `adopted` are the revisions whose owner reference must be restored.
     """
 
     change: Change
@@ -124,19 +124,23 @@ class Numbering(NamedTuple):
 
 
 def number_revision(identity: str, existing: Sequence[Numbered]) -> Numbering:
-    """Find or number the revision of what the owner says now.
+    """Find the revision with the owner's current content, or number a new one.
 
-    Numbers only rise. Content that was there before keeps its revision, which gets the
-    next number. Of two with one content the higher one counts, so that nothing is
-    written again and again.
+    Numbers only increase. Content that returns keeps its revision, which gets the next
+    number. Of two revisions with the same content the higher one is used, so that the
+    controller does not write endlessly.
     """
-    adopted = tuple(sorted(each.name for each in existing if each.is_orphaned))
-    latest = max((each.number for each in existing), default=0)
-    same = [each for each in existing if each.identity == identity]
+    adopted = tuple(sorted(revision.name for revision in existing if revision.is_orphaned))
+    latest = max((revision.number for revision in existing), default=0)
+    same = [revision for revision in existing if revision.identity == identity]
     if not same:
         return Numbering(Change.CREATE, latest + 1, "", adopted)
-    found = max(same, key=lambda each: (each.number, each.name))
-    rivals = [each for each in existing if each.number >= found.number and each is not found]
+    current = max(same, key=lambda revision: (revision.number, revision.name))
+    rivals = [
+        revision
+        for revision in existing
+        if revision.number >= current.number and revision is not current
+    ]
     if rivals:
-        return Numbering(Change.RAISE, latest + 1, found.name, adopted)
-    return Numbering(Change.NONE, found.number, found.name, adopted)
+        return Numbering(Change.RAISE, latest + 1, current.name, adopted)
+    return Numbering(Change.NONE, current.number, current.name, adopted)

@@ -1,9 +1,8 @@
-"""Lifecycles that packages bring: support of all versions, as the newest package has it.
+"""Lifecycles in packages: the support of a function's versions.
 
-A package may carry the record of its versions as an annotation, in the words of
-versions.yaml, or as such a file. It is counted in the package's own releases, which are
-its versions: the newest that is installed counts for each of them. Without one
-all are served.
+A package may contain the record of its versions in the format of versions.yaml, as an
+annotation or a file. Releases in it are versions of the package. The record of the newest
+installed package applies to all versions. Without a record all versions are supported.
 """
 
 from __future__ import annotations
@@ -23,50 +22,52 @@ LIFECYCLE: Final = "kanister-py.io/lifecycle"
 
 @lru_cache(maxsize=256)
 def read_lifecycle(text: str) -> Lifecycle:
-    """Read the record of a package, or refuse it with everything that is wrong with it."""
+    """Parse the record of a package, or raise `InvalidDocument` with every problem."""
     document = parse_document(text, LIFECYCLE)
-    found = parse_lifecycle(document.value, LIFECYCLE)
-    releases = [each.version for each in found.releases]
+    lifecycle = parse_lifecycle(document.value, LIFECYCLE)
+    releases = [release.version for release in lifecycle.releases]
     problems = [
         document.problem(("versions", str(where[0]), *where[1:]), message)
-        for where, message in wrong_listings(found.versions, releases, releases[0], _unread)
+        for where, message in wrong_listings(lifecycle.versions, releases, releases[0], _unread)
     ]
     if problems:
         raise InvalidDocument(problems)
-    return found
+    return lifecycle
 
 
 def _unread(read: Read) -> Listing | None:
-    """Leave to blueprints what reads the results of what."""
+    """Skip the check of `reads`, which only applies to functions of blueprints."""
     raise LookupError(read.function)
 
 
 def with_lifecycles(revisions: Iterable[FunctionRevision]) -> list[FunctionRevision]:
-    """Give the revisions of one function with the support of their versions."""
-    every = list(revisions)
-    judging = _newest_with_record(every)
-    if judging is None:
-        return every
-    newest, lifecycle = judging
-    assert newest.version is not None  # or it would not have been chosen
+    """Return the revisions of one function with the support of their versions."""
+    listed = list(revisions)
+    newest_record = _newest_with_record(listed)
+    if newest_record is None:
+        return listed
+    newest, lifecycle = newest_record
+    assert newest.version is not None  # checked by _newest_with_record
     source = Source(newest.function, newest.version, lifecycle.releases)
 
-    def judged(revision: FunctionRevision) -> FunctionRevision:
+    def with_listing(revision: FunctionRevision) -> FunctionRevision:
         listing = lifecycle.versions.get(revision.version) if revision.version else None
         if listing is None or revision.origin is not Origin.PACKAGE:
             return revision
         return revision._replace(listing=listing, source=source)
 
-    return [judged(each) for each in every]
+    return [with_listing(revision) for revision in listed]
 
 
 def _newest_with_record(
     revisions: Iterable[FunctionRevision],
 ) -> tuple[FunctionRevision, Lifecycle] | None:
-    versioned = [each for each in revisions if each.lifecycle and each.version is not None]
-    for each in sorted(versioned, key=lambda one: (one.version, one.rank), reverse=True):
+    versioned = [
+        revision for revision in revisions if revision.lifecycle and revision.version is not None
+    ]
+    for revision in sorted(versioned, key=lambda one: (one.version, one.rank), reverse=True):
         try:
-            return each, read_lifecycle(each.lifecycle)
+            return revision, read_lifecycle(revision.lifecycle)
         except InvalidDocument:
-            continue  # an error where such a package is installed
+            continue  # reported when the package is installed
     return None

@@ -1,4 +1,4 @@
-"""Packages of functions: references to them, what their authors declare, and what they need."""
+"""Packages of functions: references, metadata and dependencies."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from kanister_py.core.yaml.documents import parse_documents
 
 
 class InvalidPackageReference(Unusable, reason="InvalidPackageReference"):
-    """A text does not say where a package is."""
+    """A string is not a valid reference to a package."""
 
     wording = (
-        "{what!r} is no reference to a package: {why}; write it as "
+        "{what!r} is not a reference to a package: {why}; write it as "
         "registry.example.org/team/function-x:v1.0.0"
     )
 
 
 class InvalidPackage(Unusable, reason="InvalidPackage"):
-    """A file or an image is no package of a function."""
+    """A file or image is not a package of a function."""
 
-    wording = "{what} is no package of a function: {why}"
+    wording = "{what} is not a package of a function: {why}"
 
 
 class DependencyUnresolved(UsageError, reason="DependencyUnresolved"):
-    """A dependency is not there, and cannot be installed beside what is."""
+    """A dependency is missing, or conflicts with an installed package."""
 
 
 META_GROUP: Final = "meta.pkg.crossplane.io"
@@ -41,7 +41,7 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class PackageReference(NamedTuple):
-    """Address of a package: a digest names its content, a tag what it is called today."""
+    """Address of a package. A digest identifies its content, a tag may be moved."""
 
     registry: str
     repository: str
@@ -55,16 +55,16 @@ class PackageReference(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The repository with its registry: the same for all of a function's packages."""
+        """Repository with its registry, the same for all packages of a function."""
         return f"{self.registry}/{self.repository}"
 
     @property
     def version(self) -> Version | None:
-        """The version that the tag is, if it is one."""
+        """Version in the tag, or None."""
         return version_or_none(self.tag)
 
     def pinned(self, digest: str) -> str:
-        """Name the content itself, which cannot be moved."""
+        """Return the reference with a digest."""
         return f"{self.source}@{digest}"
 
 
@@ -73,27 +73,27 @@ def is_tag(text: str) -> bool:
 
 
 def parse_package_reference(text: str) -> PackageReference:
-    """Read where a package is, or say what would be a place."""
-    rest, at, digest = text.strip().partition("@")
-    registry, slash, path = rest.partition("/")
+    """Parse a reference to a package."""
+    name_and_tag, at, digest = text.strip().partition("@")
+    registry, slash, path = name_and_tag.partition("/")
     name, colon, tag = path.partition(":")
     if not slash or not ("." in registry or ":" in registry or registry == "localhost"):
-        raise InvalidPackageReference(text, "it names no registry")
+        raise InvalidPackageReference(text, "it has no registry")
     if not _PATH.fullmatch(name):
-        raise InvalidPackageReference(text, f"{name!r} is no repository")
+        raise InvalidPackageReference(text, f"{name!r} is not a valid repository")
     if colon and not _TAG.fullmatch(tag):
-        raise InvalidPackageReference(text, f"{tag!r} is no tag")
+        raise InvalidPackageReference(text, f"{tag!r} is not a valid tag")
     if at and not _DIGEST.fullmatch(digest):
-        raise InvalidPackageReference(text, f"{digest!r} is no sha256 digest")
+        raise InvalidPackageReference(text, f"{digest!r} is not a sha256 digest")
     return PackageReference(registry, name, tag if colon or digest else "latest", digest)
 
 
 class Dependency(NamedTuple):
-    """Another package that one needs: of which kind, where, in which versions."""
+    """Dependency on another package: its kind, repository and versions."""
 
     package: str
     versions: str = ""
-    """A range, or a digest; empty for any."""
+    """A range of versions or a digest; empty for any version."""
     kind: str = "Function"
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class Dependency(NamedTuple):
 
 
 class FunctionPackage(NamedTuple):
-    """A package as its author describes it."""
+    """Metadata of a package, as declared by its author."""
 
     name: str
     labels: Mapping[str, str]
@@ -109,31 +109,31 @@ class FunctionPackage(NamedTuple):
     capabilities: tuple[str, ...]
     dependencies: tuple[Dependency, ...] = ()
     constraint: str = ""
-    """The releases of Crossplane it is made for."""
+    """Range of Crossplane releases for which it is made."""
 
 
-def has_capability(capabilities: Iterable[str], wanted: str) -> bool:
-    """Say whether a package has a capability, however its author spells that."""
-    plain = _plain(wanted)
-    return any(_plain(each) == plain for each in capabilities)
+def has_capability(capabilities: Iterable[str], name: str) -> bool:
+    """Return whether a package has a capability. Case and punctuation are ignored."""
+    plain = _plain(name)
+    return any(_plain(capability) == plain for capability in capabilities)
 
 
 def _plain(text: str) -> str:
-    return "".join(each for each in text.lower() if each.isalnum())
+    return "".join(character for character in text.lower() if character.isalnum())
 
 
 def parse_function_package(text: bytes | str, where: str) -> FunctionPackage:
-    """Parse the `package.yaml` of a package: exactly one of its objects describes a function."""
-    found: list[Mapping[str, Any]] = []
+    """Parse the `package.yaml` of a package, which must contain exactly one function."""
+    functions: list[Mapping[str, Any]] = []
     for document in parse_documents(text, where):
         value = document.value
         if not isinstance(value, dict):
             continue
         if str(value.get("apiVersion", "")).partition("/")[0] == META_GROUP:
-            found.append(value)
-    if len(found) != 1:
-        raise InvalidPackage(where, f"it has {len(found)} objects of {META_GROUP}, not one")
-    described = found[0]
+            functions.append(value)
+    if len(functions) != 1:
+        raise InvalidPackage(where, f"it has {len(functions)} objects of {META_GROUP}, not one")
+    described = functions[0]
     if described.get("kind") != "Function":
         raise InvalidPackage(where, f"it is a {described.get('kind')}, not a Function")
     metadata, spec = mapping_of(described.get("metadata")), mapping_of(described.get("spec"))
@@ -145,25 +145,27 @@ def parse_function_package(text: bytes | str, where: str) -> FunctionPackage:
         name,
         _texts(metadata.get("labels")),
         _texts(metadata.get("annotations")),
-        tuple(str(each) for each in capabilities) if capabilities else DEFAULT_CAPABILITIES,
-        tuple(_dependency(each) for each in spec.get("dependsOn") or ()),
+        tuple(str(capability) for capability in capabilities)
+        if capabilities
+        else DEFAULT_CAPABILITIES,
+        tuple(_dependency(dependency) for dependency in spec.get("dependsOn") or ()),
         str(mapping_of(spec.get("crossplane")).get("version") or ""),
     )
 
 
 def _texts(value: Any) -> dict[str, str]:
-    return {key: each for key, each in mapping_of(value).items() if isinstance(each, str)}
+    return {key: text for key, text in mapping_of(value).items() if isinstance(text, str)}
 
 
 def _dependency(value: Any) -> Dependency:
-    """Read a dependency and its versions; packages know four ways to write one."""
-    given = mapping_of(value)
-    versions = str(given.get("version") or "")
+    """Parse a dependency, in any of its four forms."""
+    fields = mapping_of(value)
+    versions = str(fields.get("version") or "")
     for key in ("function", "provider", "configuration"):
-        if given.get(key):
-            return Dependency(str(given[key]), versions, key.capitalize())
+        if fields.get(key):
+            return Dependency(str(fields[key]), versions, key.capitalize())
     return Dependency(
-        str(given.get("package") or "?"), versions, str(given.get("kind") or "Function")
+        str(fields.get("package") or "?"), versions, str(fields.get("kind") or "Function")
     )
 
 
@@ -171,63 +173,68 @@ def _dependency(value: Any) -> Dependency:
 
 
 class Installed(NamedTuple):
-    """A Function that is there."""
+    """An installed Function."""
 
     name: str
     package: PackageReference
 
 
 def source_of(dependency: Dependency) -> PackageReference:
-    """Say in which repository a dependency is, or that it is in none."""
+    """Parse the repository of a dependency."""
     return parse_package_reference(dependency.package)
 
 
 def answers(dependency: Dependency, installed: Iterable[Installed]) -> Installed | None:
-    """Find the Function that a package needs; one of another version is in the way.
+    """Return the installed Function for a dependency, or None.
 
-    A tag that is no version, such as `latest`, answers whatever is asked for.
+    Raises `DependencyUnresolved` if it is installed with another version. A tag that is not
+    a version, such as `latest`, satisfies every range.
     """
     source = source_of(dependency).source
-    found = next((each for each in installed if each.package.source == source), None)
-    if found is None or not dependency.versions:
-        return found
+    match = next((function for function in installed if function.package.source == source), None)
+    if match is None or not dependency.versions:
+        return match
     if dependency.versions.startswith("sha256:"):
-        fits = found.package.digest in ("", dependency.versions)
+        fits = match.package.digest in ("", dependency.versions)
     else:
-        version = found.package.version
+        version = match.package.version
         fits = version is None or version in parse_range(dependency.versions)
     if not fits:
         raise DependencyUnresolved(
-            f"{dependency} is needed, and Function {found.name} is {found.package}; "
-            "set its spec.package to a version that both can work with"
+            f"{dependency} is required, but Function {match.name} is {match.package}; "
+            "set its spec.package to a version that satisfies both"
         )
-    return found
+    return match
 
 
 def package_for(dependency: Dependency, tags: Sequence[str]) -> str:
-    """Say which package to install: of the highest version that is asked for."""
+    """Return the package to install: the highest version in the required range."""
     source = source_of(dependency).source
     if dependency.versions.startswith("sha256:"):
         return f"{source}@{dependency.versions}"
-    wanted = parse_range(dependency.versions or ">=0.0.0")
-    known = {version: tag for tag in tags if (version := version_or_none(tag)) is not None}
-    fitting = [each for each in known if each in wanted]
-    if not fitting:
-        there = ", ".join(known[each] for each in sorted(known)[-5:]) or "none"
+    required = parse_range(dependency.versions or ">=0.0.0")
+    versions = {version: tag for tag in tags if (version := version_or_none(tag)) is not None}
+    matching = [version for version in versions if version in required]
+    if not matching:
+        newest = ", ".join(versions[version] for version in sorted(versions)[-5:]) or "none"
         raise DependencyUnresolved(
-            f"{dependency} is needed, and {source} has no such version; the newest are {there}"
+            f"{dependency} is required, but {source} has no such version; the newest are {newest}"
         )
-    return f"{source}:{known[max(fitting)]}"
+    return f"{source}:{versions[max(matching)]}"
 
 
-def name_for(package: str, taken: Iterable[str]) -> str:
-    """Name the Function of a dependency after its repository, whole where its end is taken."""
+def name_for(package: str, used_names: Iterable[str]) -> str:
+    """Return a name for a dependency's Function, from the repository's last part or whole path."""
     path = parse_package_reference(package).repository.lower()
-    taken = set(taken)
+    used_names = set(used_names)
     for name in (path.rpartition("/")[2], path.replace("/", "-")):
-        plain = "".join(each if each.isalnum() else "-" for each in name).strip("-")[:63].strip("-")
-        if plain not in taken:
+        plain = (
+            "".join(character if character.isalnum() else "-" for character in name)
+            .strip("-")[:63]
+            .strip("-")
+        )
+        if plain not in used_names:
             return plain
     raise DependencyUnresolved(
-        f"{package} is needed, and another Function is called {plain}; install it by hand"
+        f"{package} is required, but another Function has the name {plain}; install it manually"
     )

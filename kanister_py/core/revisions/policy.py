@@ -1,4 +1,4 @@
-"""Composition policy: which Composition, and which revision of it, a composite resource holds."""
+"""Selection of a Composition and of its revision by composite resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, labe
 
 Labels = Mapping[str, str]
 Selector = Mapping[str, Any]
-"""As objects hold it: `matchLabels` and `matchExpressions`. An empty one selects all."""
+"""Selector with `matchLabels` and `matchExpressions`. An empty one selects everything."""
 
 
 class UpdatePolicy(StrEnum):
@@ -45,7 +45,7 @@ class XrdRules(NamedTuple):
 
 
 class CompositionFacts(NamedTuple):
-    """A Composition as far as selecting it goes."""
+    """Fields of a Composition that selection needs."""
 
     name: str
     api_version: str
@@ -54,7 +54,7 @@ class CompositionFacts(NamedTuple):
 
 
 class RevisionFacts(NamedTuple):
-    """A revision as far as selecting it goes: whose it is, and how it is labelled."""
+    """Fields of a CompositionRevision that selection needs."""
 
     name: str
     composition: str
@@ -69,11 +69,11 @@ SELECTION_FIELDS: Final = (
     "compositionRevisionSelector",
     "compositionUpdatePolicy",
 )
-"""Where a composite resource says them."""
+"""Fields of a composite resource with its selection."""
 
 
 def selection_of(machinery: Mapping[str, Any]) -> CompositionSelection:
-    """Read what a composite resource says: `spec.crossplane` of it, or `spec` of a legacy one."""
+    """Parse the selection in `spec.crossplane`, or in `spec` of a legacy resource."""
     composition, selector, revision, revision_selector, policy = map(
         machinery.get, SELECTION_FIELDS
     )
@@ -99,47 +99,56 @@ def choose_composition(
     rules: XrdRules,
     api_version: str,
     kind: str,
-    known: Sequence[CompositionFacts],
+    candidates: Sequence[CompositionFacts],
 ) -> str:
-    """Say which Composition a composite resource uses.
+    """Return the name of the Composition for a composite resource.
 
-    What is enforced comes first, then what it names, then the default if it selects
-    nothing, then the first by name of those that fit. A name once written stays.
+    In this order: the enforced one, the one it names, the default if it has no selector,
+    and the first by name that its selector matches.
     """
     chosen = rules.enforced_composition or selection.composition
     if not chosen and selection.selector is None:
         chosen = rules.default_composition
     if chosen:
-        found = next((each for each in known if each.name == chosen), None)
-        if found is not None and (found.api_version, found.kind) != (api_version, kind):
+        chosen_facts = next(
+            (candidate for candidate in candidates if candidate.name == chosen), None
+        )
+        if chosen_facts is not None and (chosen_facts.api_version, chosen_facts.kind) != (
+            api_version,
+            kind,
+        ):
             raise UsageError(
-                f"Composition {chosen} is for {found.api_version} {found.kind}, not for "
-                f"{api_version} {kind}",
+                f"Composition {chosen} is for {chosen_facts.api_version} {chosen_facts.kind}, "
+                f"not for {api_version} {kind}",
                 reason="CompositionNotCompatible",
             )
         return chosen
-    for_this = [each for each in known if (each.api_version, each.kind) == (api_version, kind)]
-    wanted = label_selector_of(selection.selector)
-    fitting = [each.name for each in for_this if wanted.matches(each.labels)]
-    if not fitting:
-        names = ", ".join(sorted(each.name for each in for_this))
-        others = f"; without them there is {names}" if names else ""
+    for_kind = [
+        candidate
+        for candidate in candidates
+        if (candidate.api_version, candidate.kind) == (api_version, kind)
+    ]
+    required = label_selector_of(selection.selector)
+    matching = [candidate.name for candidate in for_kind if required.matches(candidate.labels)]
+    if not matching:
+        names = ", ".join(sorted(candidate.name for candidate in for_kind))
+        hint = f"; other Compositions for the kind: {names}" if names else ""
         raise UsageError(
-            f"No Composition for {api_version} {kind}{_selected(wanted)}{others}",
+            f"No Composition for {api_version} {kind}{_selected(required)}{hint}",
             reason="CompositionNotSelected",
         )
-    return min(fitting)
+    return min(matching)
 
 
-def _selected(wanted: LabelSelector) -> str:
-    pairs = ", ".join(map(str, wanted.requirements))
+def _selected(selector: LabelSelector) -> str:
+    pairs = ", ".join(map(str, selector.requirements))
     return f" with the labels {pairs}" if pairs else ""
 
 
 class SelectedRevision(NamedTuple):
-    """The revision that is used, and what is written so that the next look finds the same.
+    """The selected revision, and the values to store in the composite resource.
 
-    `selector` is a default that the resource takes over.
+    `selector` is the default selector, if the resource should store it.
     """
 
     revision: str
@@ -148,7 +157,7 @@ class SelectedRevision(NamedTuple):
 
 
 def policy_of(selection: CompositionSelection, rules: XrdRules) -> UpdatePolicy:
-    """Say whether a composite resource follows: what is enforced counts before its own word."""
+    """Return the update policy: enforced, of the composite resource, or default."""
     policy = rules.enforced_policy or selection.policy or rules.default_policy
     return UpdatePolicy.MANUAL if policy == UpdatePolicy.MANUAL else UpdatePolicy.AUTOMATIC
 
@@ -159,53 +168,58 @@ def choose_composition_revision(
     composition: str,
     revisions: Sequence[RevisionFacts],
 ) -> SelectedRevision:
-    """Say which revision a composite resource holds.
+    """Return the revision for a composite resource.
 
-    One that follows takes the highest that its selector allows. One that does not keeps
-    the revision it has; its selector, if it has one, decides the first pick only.
+    With the automatic policy it is the highest that its selector matches. With the manual
+    policy the resource keeps its revision; its selector is only used for the first choice.
     """
     policy = policy_of(selection, rules)
     if policy is UpdatePolicy.MANUAL and selection.revision:
-        return _kept(selection, composition, revisions)
+        return _pinned_revision(selection, composition, revisions)
     selector = _revision_selector(selection, rules)
-    of_this = [each for each in revisions if each.composition == composition]
-    wanted = label_selector_of(selector)
-    fitting = [each for each in of_this if wanted.matches(each.labels)]
-    if not fitting:
-        names = [each.name for each in sorted(of_this, key=lambda each: each.number)]
-        raise _not_found(composition, _selected(wanted), names)
-    highest = max(fitting, key=lambda each: (each.number, each.name))
+    own_revisions = [revision for revision in revisions if revision.composition == composition]
+    required = label_selector_of(selector)
+    matching = [revision for revision in own_revisions if required.matches(revision.labels)]
+    if not matching:
+        names = [
+            revision.name
+            for revision in sorted(own_revisions, key=lambda revision: revision.number)
+        ]
+        raise _not_found(composition, _selected(required), names)
+    highest = max(matching, key=lambda revision: (revision.number, revision.name))
     return SelectedRevision(
         highest.name, policy, selector if selection.revision_selector is None else None
     )
 
 
 def _revision_selector(selection: CompositionSelection, rules: XrdRules) -> Selector | None:
-    is_open = selection.revision_selector is None and not selection.revision
-    return rules.default_revision_selector if is_open else selection.revision_selector
+    uses_default = selection.revision_selector is None and not selection.revision
+    return rules.default_revision_selector if uses_default else selection.revision_selector
 
 
-def _kept(
+def _pinned_revision(
     selection: CompositionSelection, composition: str, revisions: Sequence[RevisionFacts]
 ) -> SelectedRevision:
-    found = next((each for each in revisions if each.name == selection.revision), None)
-    if found is None:
-        names = sorted(each.name for each in revisions if each.composition == composition)
-        raise _not_found(composition, f" called {selection.revision}", names)
-    if found.composition != composition:
+    pinned = next((revision for revision in revisions if revision.name == selection.revision), None)
+    if pinned is None:
+        names = sorted(
+            revision.name for revision in revisions if revision.composition == composition
+        )
+        raise _not_found(composition, f" named {selection.revision}", names)
+    if pinned.composition != composition:
         raise UsageError(
-            f"compositionRevisionRef names {found.name}, a revision of {found.composition}, but "
+            f"compositionRevisionRef names {pinned.name}, a revision of {pinned.composition}, but "
             f"the composition is {composition}; name one of its revisions, or remove the reference",
             reason="RevisionOfAnotherComposition",
         )
-    return SelectedRevision(found.name, UpdatePolicy.MANUAL)
+    return SelectedRevision(pinned.name, UpdatePolicy.MANUAL)
 
 
-def _not_found(composition: str, asked: str, others: Sequence[str]) -> UsageError:
-    nothing = ": there is no such Composition, or its first revision is still to be made"
-    found = f": there is {', '.join(others)}" if others else nothing
+def _not_found(composition: str, condition: str, names: Sequence[str]) -> UsageError:
+    nothing = ": the Composition does not exist, or has no revision yet"
+    alternatives = f"; it has {', '.join(names)}" if names else nothing
     return UsageError(
-        f"Composition {composition} has no revision{asked}{found}",
+        f"Composition {composition} has no revision{condition}{alternatives}",
         reason="CompositionRevisionNotFound",
     )
 
@@ -213,10 +227,10 @@ def _not_found(composition: str, asked: str, others: Sequence[str]) -> UsageErro
 def follows(
     selection: CompositionSelection, rules: XrdRules, composition: str, revision: RevisionFacts
 ) -> bool:
-    """Say whether a new revision concerns a composite resource that uses a composition."""
+    """Return whether a composite resource should use a new revision of its Composition."""
     if revision.composition != composition or policy_of(selection, rules) is UpdatePolicy.MANUAL:
         return False
     try:
         return label_selector_of(_revision_selector(selection, rules)).matches(revision.labels)
     except InvalidSelector:
-        return True  # its next look says so
+        return True  # reported by its next reconcile

@@ -1,4 +1,4 @@
-"""Runtime of a revision of a function: its Deployment, Service and account, and their health."""
+"""Runtime of a function's revision: its Deployment, Service, ServiceAccount and health."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _AS_USER: Final = {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER
 
 
 def service_names(name: str, namespace: str) -> list[str]:
-    """Give the names under which the Service of a revision is reached."""
+    """Return the DNS names of a revision's Service."""
     return [name, f"{name}.{namespace}", f"{name}.{namespace}.svc"]
 
 
 def service_endpoint(name: str, namespace: str) -> str:
-    """Give the address of a revision for people; the engine itself asks the EndpointSlices."""
+    """Return the address of a revision, for users. The engine uses EndpointSlices instead."""
     return f"dns:///{name}.{namespace}:{GRPC_PORT}"
 
 
 def server_name(name: str, namespace: str) -> str:
-    """Give the name that the certificate of a revision must bear."""
+    """Return the name that the certificate of a revision must have."""
     return f"{name}.{namespace}"
 
 
@@ -53,7 +53,7 @@ def _metadata(revision: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def selector_of(revision: Mapping[str, Any]) -> dict[str, str]:
-    """Give the labels that the pods of one revision have, and no other's."""
+    """Return the labels that select the pods of one revision."""
     function = labels_of(revision).get(PACKAGE_LABEL) or ""
     return {_REVISION_LABEL: name_of(revision), _FUNCTION_LABEL: function}
 
@@ -61,11 +61,13 @@ def selector_of(revision: Mapping[str, Any]) -> dict[str, str]:
 def service_of(
     revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Make the Service under which one revision is found, and no other."""
+    """Build the headless Service of a revision."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": _laid_over(_metadata(revision, namespace), config.get("serviceTemplate")),
+        "metadata": _with_template_metadata(
+            _metadata(revision, namespace), config.get("serviceTemplate")
+        ),
         "spec": {
             "clusterIP": "None",
             "selector": selector_of(revision),
@@ -80,12 +82,12 @@ def service_of(
 def service_account_of(
     revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Make the account that the pods of a revision act as: it may do nothing."""
+    """Build the ServiceAccount for the pods of a revision. It has no permissions."""
     template = config.get("serviceAccountTemplate")
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": _laid_over(_metadata(revision, namespace), template),
+        "metadata": _with_template_metadata(_metadata(revision, namespace), template),
         "automountServiceAccountToken": False,
     }
 
@@ -93,10 +95,10 @@ def service_account_of(
 def deployment_of(
     revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any], *, certificate: str = ""
 ) -> dict[str, Any]:
-    """Make the Deployment that runs a revision, with what its runtime config lays over it.
+    """Build the Deployment of a revision, with the changes of its runtime config.
 
-    `certificate` is the fingerprint of what its pods show: most functions read theirs once,
-    so new pods come before the old ones' certificate ends.
+    `certificate` is the fingerprint of its server certificate. Most functions read the
+    certificate only once, so a change of the annotation replaces the pods in time.
     """
     metadata = revision["metadata"]
     spec = spec_of(revision)
@@ -115,7 +117,7 @@ def deployment_of(
         },
     }
     if spec.get("packagePullSecrets"):
-        pod["spec"]["imagePullSecrets"] = [dict(each) for each in spec["packagePullSecrets"]]
+        pod["spec"]["imagePullSecrets"] = [dict(secret) for secret in spec["packagePullSecrets"]]
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -123,7 +125,7 @@ def deployment_of(
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": selector},
-            # Of one revision too: no moment without a pod that answers.
+            # Also for updates of a single revision: a ready pod exists at all times.
             "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "template": pod,
         },
@@ -134,8 +136,8 @@ def deployment_of(
     spec_over = {"spec": over["spec"]} if "spec" in over else {}
     rules = merge_rules_of("apps/v1", "Deployment") or NO_RULE
     merged = strategic_patched(deployment, spec_over, rules)
-    merged["metadata"] = _laid_over(merged["metadata"], over)
-    # Whatever is laid over it, these pods are this revision's.
+    merged["metadata"] = _with_template_metadata(merged["metadata"], over)
+    # The runtime config must not change the labels that identify the revision's pods.
     merged["spec"]["selector"] = {"matchLabels": selector}
     merged["spec"]["template"]["metadata"]["labels"].update(selector)
     return merged
@@ -176,29 +178,29 @@ def _container(revision: Mapping[str, Any]) -> dict[str, Any]:
     return container
 
 
-def _laid_over(metadata: Mapping[str, Any], template: Any) -> dict[str, Any]:
-    """Add the labels and annotations of a template; names and owners stay ours."""
+def _with_template_metadata(metadata: Mapping[str, Any], template: Any) -> dict[str, Any]:
+    """Add the labels and annotations of a template. Name and owners are unchanged."""
     over = mapping_of(mapping_of(template).get("metadata"))
-    made = dict(metadata)
+    merged = dict(metadata)
     for key in ("labels", "annotations"):
         if over.get(key):
-            made[key] = {**over[key], **(metadata.get(key) or {})}
-    return made
+            merged[key] = {**over[key], **(metadata.get(key) or {})}
+    return merged
 
 
 def unhealthy_reason(deployment: Mapping[str, Any] | None, ready_addresses: int) -> str:
-    """Say why a revision cannot take calls yet, or nothing if it can."""
+    """Return why a revision cannot be called yet, or an empty string."""
     if deployment is None:
-        return "its Deployment is not there yet"
+        return "its Deployment does not exist yet"
     status = mapping_of(deployment.get("status"))
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
-        return "its Deployment has not been looked at yet"
+        return "its Deployment has not been reconciled yet"
     available = condition_of(deployment, "Available")
     if not available:
         return "its Deployment is not available yet"
-    # Of several pods, those that are left go on: a Deployment that lacks one of two on a
-    # node that vanished is not available, and answers all the same.
-    is_left = ready_addresses and status.get("availableReplicas")
-    if available.get("status") != "True" and not is_left:
+    # A Deployment with several pods can be called while one is left: if one of two pods was on
+    # a lost node, the Deployment is not Available, but the other pod still responds.
+    has_pods = ready_addresses and status.get("availableReplicas")
+    if available.get("status") != "True" and not has_pods:
         return f"its Deployment is not available: {available.get('message') or '?'}"
     return "" if ready_addresses else "none of its addresses is ready"

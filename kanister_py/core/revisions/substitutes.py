@@ -1,8 +1,8 @@
-"""Stand-ins: versions here that answer for packages, by our numbers or by those of others.
+"""Substitutes: built-in function versions that run in place of packages.
 
-The tag of a Function that runs in this process, of packages of ours and of plugins is one of
-our versions. Packages of others keep their own: the record has the releases of theirs that a
-version stands for.
+The tags of our own packages, of plugins and of Functions that run in this process are versions
+of the built-in functions. Packages of others have their own version numbers; the record lists
+the releases that a built-in version replaces.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NO_TAGS: Final = ("", "latest")
 
 
 def repository_of(package: str) -> str:
-    """Give the path of a package without its host, tag and digest."""
+    """Return the repository of a package without host, tag and digest."""
     path = package.partition("@")[0]
     head, slash, last = path.rpartition("/")
     path = f"{head}{slash}{last.partition(':')[0]}"
-    host, slash, rest = path.partition("/")
+    host, slash, path_on_host = path.partition("/")
     is_host = "." in host or ":" in host or host == "localhost"
-    return rest if slash and is_host else path
+    return path_on_host if slash and is_host else path
 
 
 def tag_of(package: str) -> str:
@@ -43,17 +43,18 @@ def composition_families(entries: Registry[FunctionEntry]) -> Iterator[Family[Fu
 
 
 def built_in_named(entries: Registry[FunctionEntry], repository: str) -> str:
-    """Say which function here a repository is called after; empty if none."""
+    """Return the built-in function with the name of a repository, or an empty string."""
     name = repository.rpartition("/")[2]
-    return name if name in {each.function for each in composition_families(entries)} else ""
+    return name if name in {family.function for family in composition_families(entries)} else ""
 
 
 def own_package_function(
     entries: Registry[FunctionEntry], function: str, repository: str, *, is_ours: bool
 ) -> str:
-    """Name the function here that a package with our version numbers is; empty if it is none.
+    """Return the built-in function for a package with our version numbers, or an empty string.
 
-    `is_ours`: it is to run in this process. Without a repository, the Function's name tells.
+    `is_ours` is set for Functions with the annotation to run in this process. Without a
+    repository the name of the Function is used.
     """
     if is_ours or not repository:
         return built_in_named(entries, repository or function)
@@ -66,15 +67,17 @@ def own_package_function(
 def choose_built_in(
     entries: Registry[FunctionEntry], function: str, tag: str
 ) -> Choice[FunctionEntry]:
-    """Choose the version that a tag of ours names, and no other; without a tag, the stable one.
+    """Choose exactly the version that a tag names; without a tag, the stable version.
 
-    Raises what `choose_version` does for one that is unknown, planned or removed.
+    Raises the errors of `choose_version` for unknown, planned and removed versions.
     """
-    asked = (
+    requested = (
         RequestedVersion() if tag in NO_TAGS else RequestedVersion(tag, "the tag of the package")
     )
     try:
-        return choose_version(entries, function, asked, strict=True, kind=FunctionKind.COMPOSITION)
+        return choose_version(
+            entries, function, requested, strict=True, kind=FunctionKind.COMPOSITION
+        )
     except FunctionVersionRemoved as gone:
         where = "the tag of spec.package"
         raise FunctionVersionRemoved(
@@ -83,10 +86,10 @@ def choose_built_in(
 
 
 class Substitute(NamedTuple):
-    """A version here that is taken for the package of others.
+    """A built-in version that runs in place of a package of others.
 
-    `is_stated`: the record says that it stands for that very release. `ranges` are the
-    releases that any version of it stands for.
+    `is_stated` is set if the record lists the release of the package. `ranges` are the
+    releases that the versions of the function replace.
     """
 
     entry: FunctionEntry
@@ -94,19 +97,19 @@ class Substitute(NamedTuple):
     ranges: tuple[str, ...] = ()
 
     def doubt(self, tag: str) -> str:
-        """Doubt that it is like a release, unless the record says so; empty without doubt."""
+        """Return why it may differ from a release, or an empty string if the record lists it."""
         ranges = " and ".join(self.ranges)
-        return "" if self.is_stated else f"it answers for {ranges}, not for {tag}"
+        return "" if self.is_stated else f"it replaces {ranges}, not {tag}"
 
 
 def choose_for_package(
     entries: Registry[FunctionEntry], package: str, tag: str, *, is_ours: bool, strict: bool = False
 ) -> Choice[FunctionEntry]:
-    """Choose what runs a package in this process.
+    """Choose the built-in version that runs a package in this process.
 
-    `is_ours`: its Function says so itself, and then its tag is our number. Where everything
-    runs in this process, packages of others keep theirs; `strict` refuses a release of them
-    that no version is known to stand for.
+    With `is_ours`, the Function has the annotation to run in this process, and its tag is
+    one of our versions. With `strict`, releases of other packages that the record does not
+    list are refused.
     """
     repository = repository_of(package)
     other = None if is_ours else substitute_for(entries, repository, tag)
@@ -114,47 +117,49 @@ def choose_for_package(
         return choose_built_in(entries, repository.rpartition("/")[2], tag)
     entry, doubt = other.entry, other.doubt(tag)
     if doubt and strict:
-        refusal = f"No version of {entry.function} stands in for {repository} {tag}: {doubt}"
+        refusal = f"No version of {entry.function} can replace {repository} {tag}: {doubt}"
         raise UsageError(refusal, reason="NoStandIn")
-    message = f"{entry.function} {entry.version} stands in for {repository} {tag}; {doubt}"
+    message = f"{entry.function} {entry.version} is used in place of {repository} {tag}; {doubt}"
     notice = Notice("BuiltInStandsIn", message, Severity.INFO, entry.function, str(entry.version))
-    return Choice(entry, f"stands in for {repository}", (notice,) if doubt else ())
+    return Choice(entry, f"used in place of {repository}", (notice,) if doubt else ())
 
 
 def substitute_for(
     entries: Registry[FunctionEntry], repository: str, tag: str
 ) -> Substitute | None:
-    """Find what stands for a package of others: what the record says, else what is called so."""
+    """Return the substitute for a package of others, or None if no pattern matches."""
     for family in composition_families(entries):
         patterns = [
-            (entry, wanted)
+            (entry, range_)
             for entry in _preferred(family)
-            for pattern, wanted in entry.listing.stands_for.items()
+            for pattern, range_ in entry.listing.stands_for.items()
             if fnmatchcase(repository, pattern)
         ]
         if not patterns:
             continue
-        ranges = tuple(dict.fromkeys(wanted for _, wanted in patterns))
-        for entry, wanted in patterns:
-            if _is_inside(tag, wanted):
+        ranges = tuple(dict.fromkeys(range_ for _, range_ in patterns))
+        for entry, releases in patterns:
+            if _is_inside(tag, releases):
                 return Substitute(entry, True, ranges)
         return Substitute(family.default or family.candidates[0], False, ranges)
     return None
 
 
 def _preferred(family: Family[FunctionEntry]) -> list[FunctionEntry]:
-    """Give the versions that serve, the stable one first, deprecated ones last."""
-    usable = [each for each in family if each.support_at() in (Support.SERVED, Support.DEPRECATED)]
+    """Return the supported versions, the stable one first and deprecated ones last."""
+    usable = [
+        entry for entry in family if entry.support_at() in (Support.SERVED, Support.DEPRECATED)
+    ]
     return sorted(
         usable,
-        key=lambda each: (each is not family.default, each.support_at() is Support.DEPRECATED),
+        key=lambda entry: (entry is not family.default, entry.support_at() is Support.DEPRECATED),
     )
 
 
-def _is_inside(tag: str, wanted: str) -> bool:
+def _is_inside(tag: str, range_: str) -> bool:
     if tag in NO_TAGS:
         return True
-    version, request = version_or_none(tag), parse_request(wanted)
+    version, request = version_or_none(tag), parse_request(range_)
     if version is None:
         return False
     return version in request if isinstance(request, Range) else version == request

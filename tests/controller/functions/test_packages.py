@@ -309,7 +309,7 @@ def test_what_runs_keeps_running_while_the_registry_is_down(world: World, tmp_pa
 @pytest.mark.parametrize(
     ("package", "reason", "message"),
     [
-        pytest.param("nothing", "UnpackingPackage", "no reference to a package", id="no place"),
+        pytest.param("nothing", "UnpackingPackage", "not a reference to a package", id="no place"),
         pytest.param("{registry}/none:v1", "UnpackingPackage", "does not have it", id="not there"),
     ],
 )
@@ -517,7 +517,7 @@ def test_a_function_that_is_there_is_left_as_it_is(world: World) -> None:
     assert set(installed(world)) == {"theirs", "function-x"}
     needing(world, "there", ">=v2.0.0", tag="v1.1.0")
     assert set(installed(world)) == {"theirs", "function-x"}
-    assert any("and Function theirs is" in each for each in world.events)
+    assert any("but Function theirs is" in each for each in world.events)
 
 
 def test_what_cannot_be_had_is_said_and_the_function_serves_all_the_same(world: World) -> None:

@@ -116,7 +116,7 @@ def test_an_input_in_a_registry_is_named_by_its_digest() -> None:
             id="a tag may move",
         ),
         pytest.param(
-            {"inputRef": {"ociRef": {"package": "templates"}}}, "names no registry", id="no place"
+            {"inputRef": {"ociRef": {"package": "templates"}}}, "has no registry", id="no place"
         ),
         pytest.param(
             {"inputRef": {"ociRef": {"package": PACKAGE}, "configMapRef": {"name": "c"}}},

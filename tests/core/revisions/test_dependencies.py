@@ -55,5 +55,5 @@ def test_the_highest_version_that_fits_is_installed(versions: str, want: str) ->
 def test_a_function_is_named_after_its_repository() -> None:
     assert name_for("r.io/team/function_x:v1", []) == "function-x"
     assert name_for("r.io/team/f:v1", ["f"]) == "team-f"
-    with pytest.raises(DependencyUnresolved, match="install it by hand"):
+    with pytest.raises(DependencyUnresolved, match="install it manually"):
         name_for("r.io/team/f:v1", ["f", "team-f"])

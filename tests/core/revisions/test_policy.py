@@ -93,7 +93,7 @@ def test_a_selector_that_fits_none_says_which_there_are() -> None:
             COMPOSITIONS,
         )
     assert caught.value.reason == "CompositionNotSelected"
-    assert caught.value.message.endswith("; without them there is amber, blue")
+    assert caught.value.message.endswith("; other Compositions for the kind: amber, blue")
 
 
 @pytest.mark.parametrize(
@@ -191,11 +191,11 @@ def test_what_is_not_there_says_what_is(selection: CompositionSelection) -> None
     with pytest.raises(UsageError) as caught:
         choose_composition_revision(selection, NO_RULES, "blue", REVISIONS)
     assert caught.value.reason == "CompositionRevisionNotFound"
-    assert caught.value.message.endswith(": there is blue-1, blue-2")
+    assert caught.value.message.endswith("; it has blue-1, blue-2")
 
 
 def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() -> None:
-    with pytest.raises(UsageError, match="there is no such Composition, or"):
+    with pytest.raises(UsageError, match="the Composition does not exist, or"):
         choose_composition_revision(CompositionSelection(), NO_RULES, "absent", REVISIONS)
 
 

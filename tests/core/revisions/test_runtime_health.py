@@ -19,8 +19,8 @@ def deployment(available: str, replicas: int = 0, *, observed: int = 1) -> dict[
 @pytest.mark.parametrize(
     ("found", "addresses", "why"),
     [
-        pytest.param(None, 0, "not there yet", id="nothing is made"),
-        pytest.param(deployment("True", 1, observed=0), 1, "looked at", id="of former words"),
+        pytest.param(None, 0, "does not exist yet", id="nothing is made"),
+        pytest.param(deployment("True", 1, observed=0), 1, "reconciled", id="of former words"),
         pytest.param(deployment("False"), 0, "not available: too few", id="nothing runs"),
         pytest.param(deployment("True", 1), 0, "none of its addresses", id="nobody answers"),
         pytest.param(deployment("True", 1), 1, "", id="all is well"),
