@@ -30,7 +30,7 @@ from kanister_py.core.schedules.exports import (
     without_cluster_fields,
 )
 from kanister_py.core.schedules.model import KIND, SCHEDULES
-from kanister_py.executor.find_uses import every
+from kanister_py.executor.find_uses import list_all
 from kanister_py.files import write_whole
 from kanister_py.functions.builtin import installed_release
 from kanister_py.wiring import system_clock
@@ -76,7 +76,7 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
 
 def _exported(cluster: Cluster, namespace: str) -> Exported:
     def objects_of(resource: GroupVersionResource, kind: str) -> Iterable[KubeObject]:
-        for obj in every(cluster, resource, [namespace]):
+        for obj in list_all(cluster, resource, [namespace]):
             yield {"apiVersion": resource.api_version, "kind": kind, **obj}
 
     records = map(record_of, objects_of(ACTION_SETS, "ActionSet"))

@@ -25,7 +25,7 @@ from kanister_py.cli.output import put, say
 from kanister_py.cli.parser import switch
 from kanister_py.core.schedules.exports import parse_export, referenced_secrets
 from kanister_py.core.yaml.documents import Document, why_no_json
-from kanister_py.executor.take_in_export import take_in
+from kanister_py.executor.take_in_export import import_objects
 
 if TYPE_CHECKING:
     from kanister_py.core.schedules.exports import Exported
@@ -60,7 +60,9 @@ def _read(file: str) -> Exported:
 def run_on(args: argparse.Namespace, cluster: Cluster, exported: Exported) -> int:
     created_count = existing_count = 0
     would = "would be " if args.dry_run else ""
-    for outcome in take_in(cluster, exported, suspends=not args.active, dry_run=args.dry_run):
+    for outcome in import_objects(
+        cluster, exported, suspends=not args.active, dry_run=args.dry_run
+    ):
         name = "/".join(filter(None, (outcome.namespace, outcome.name)))
         put(f"{outcome.kind} {name} {f'{would}created' if outcome.is_new else 'exists already'}")
         created_count += outcome.is_new

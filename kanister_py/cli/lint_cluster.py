@@ -21,7 +21,7 @@ from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.core.schedules.model import KIND, SCHEDULES
 from kanister_py.executor.check_namespace import check_namespace
-from kanister_py.executor.find_uses import every
+from kanister_py.executor.find_uses import list_all
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -48,12 +48,12 @@ def report_on(
         created[source.file] = str(obj["metadata"].get("creationTimestamp") or "")
         by_namespace[obj["metadata"]["namespace"]].append(source)
 
-    for blueprint in every(cluster, BLUEPRINTS, [namespace]):
+    for blueprint in list_all(cluster, BLUEPRINTS, [namespace]):
         blueprint_uses = list(uses_of(blueprint, context.registry))
         uses += blueprint_uses
         tally.add_blueprint(blueprint_uses)
         add_source({**blueprint, "kind": "Blueprint", "apiVersion": BLUEPRINTS.api_version})
-    for actionset in every(cluster, ACTION_SETS, [namespace]):
+    for actionset in list_all(cluster, ACTION_SETS, [namespace]):
         status = read_status_data(actionset)
         tally.add_actionset(runs_of({**actionset, "status": status}))
         if (status or {}).get("state") not in ("complete", "failed"):
@@ -81,7 +81,7 @@ def report_on(
 def _schedules(cluster: Cluster, namespace: str) -> Iterator[KubeObject]:
     """Read the Schedules; none if the kind is not installed or may not be listed."""
     try:
-        for obj in every(cluster, SCHEDULES, [namespace]):
+        for obj in list_all(cluster, SCHEDULES, [namespace]):
             yield {**obj, "kind": KIND, "apiVersion": SCHEDULES.api_version}
     except (NotFound, Forbidden):
         return
@@ -92,7 +92,7 @@ def _pipelines_of(cluster: Cluster) -> Iterator[tuple[Source, str]]:
     kinds = (COMPOSITIONS, "Composition"), (FUNCTIONS, "Function")
     for resource, kind in (*kinds, (FUNCTION_REVISIONS, "FunctionRevision")):
         try:
-            for obj in every(cluster, resource, [""]):
+            for obj in list_all(cluster, resource, [""]):
                 typed = {**obj, "kind": kind, "apiVersion": resource.api_version}
                 yield _source_of(typed), str(obj["metadata"].get("creationTimestamp") or "")
         except NotFound:

@@ -1,4 +1,4 @@
-"""Uses of functions on a cluster, counted page by page."""
+"""Uses of functions on a cluster, counted from paginated lists."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 _PAGE: Final = 200
 
 
-def every(
+def list_all(
     cluster: Cluster, resource: GroupVersionResource, namespaces: Sequence[str]
 ) -> Iterator[KubeObject]:
-    """Read all objects of a kind page by page; an empty namespace means all of them."""
+    """Yield all objects of a kind, read page by page; an empty namespace means all namespaces."""
     for namespace in namespaces:
         token = ""
         while True:
@@ -39,9 +39,9 @@ def tally_uses(
 ) -> Tally:
     """Count the versions that Blueprints, ActionSets and Compositions use."""
     tally = Tally()
-    for blueprint in every(cluster, BLUEPRINTS, namespaces):
+    for blueprint in list_all(cluster, BLUEPRINTS, namespaces):
         tally.add_blueprint(uses_of(blueprint, registry))
-    for actionset in every(cluster, ACTION_SETS, namespaces):
+    for actionset in list_all(cluster, ACTION_SETS, namespaces):
         tally.add_actionset(runs_of({**actionset, "status": read_status_data(actionset)}))
     for versions in _composed_with(cluster, registry, refused):
         tally.add_composition(versions)
@@ -51,14 +51,15 @@ def tally_uses(
 def _composed_with(
     cluster: Cluster, registry: Registry[FunctionEntry], refused: RefusedReads
 ) -> Iterator[list[tuple[str, str]]]:
-    """Give the versions that each Composition, on a cluster that has some, would get."""
+    """Yield the versions that Compositions would use; none without Crossplane's definitions."""
     try:
-        listed = refused.read(lambda: list(every(cluster, FUNCTIONS, [""])), FUNCTIONS)
+        listed = refused.read(lambda: list(list_all(cluster, FUNCTIONS, [""])), FUNCTIONS)
         functions = [
-            {**each, "kind": "Function", "apiVersion": FUNCTIONS.api_version} for each in listed
+            {**function, "kind": "Function", "apiVersion": FUNCTIONS.api_version}
+            for function in listed
         ]
-        for each in every(cluster, COMPOSITIONS, [""]):
-            whole = {**each, "kind": "Composition"}
-            yield list(versions_in_composition(whole, functions, registry))
+        for obj in list_all(cluster, COMPOSITIONS, [""]):
+            composition = {**obj, "kind": "Composition"}
+            yield list(versions_in_composition(composition, functions, registry))
     except (NotFound, Forbidden):
         return

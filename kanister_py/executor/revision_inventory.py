@@ -32,7 +32,7 @@ from kanister_py.core.revisions.kinds import (
 )
 from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import RevisionFacts, selection_of
-from kanister_py.executor.find_uses import every
+from kanister_py.executor.find_uses import list_all
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 COMPOSITION: Final = "CompositionRevision"
@@ -198,6 +198,6 @@ def _holders(cluster: Cluster) -> list[Holder]:
 def _all(cluster: Cluster, resource: GroupVersionResource) -> list[KubeObject]:
     """Read all objects of a kind; none if the kind is not installed."""
     try:
-        return list(every(cluster, resource, [""]))
+        return list(list_all(cluster, resource, [""]))
     except NotFound:
         return []

@@ -1,4 +1,4 @@
-"""Import of an export: missing objects are made, and nothing of it runs."""
+"""Import of an export: creates missing objects without starting any run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kanister_py.core.schedules.exports import Exported
 from kanister_py.ports.cluster import Cluster, find
 
 IMPORTED: Final = "kanister-py.io/imported"
-"""Marks, on an ActionSet that is being taken in, that it is to get its status yet."""
-# A controller may look at a record while it is written.
+"""Annotation of an imported ActionSet whose status is not written yet."""
+# The controller may change a record at the same time.
 _RETRIES: Final = 19
 _ENDS: Final = ("complete", "failed")
 
 
-class Taken(NamedTuple):
-    """One object of an export, and whether it was made or was there already."""
+class ImportedObject(NamedTuple):
+    """One object of an export. `is_new` is set if it did not exist before."""
 
     kind: str
     namespace: str
@@ -34,28 +34,27 @@ class Taken(NamedTuple):
     is_new: bool
 
 
-def take_in(
+def import_objects(
     cluster: Cluster, exported: Exported, *, suspends: bool, dry_run: bool = False
-) -> Iterator[Taken]:
-    """Make what is missing, and give what was done about each object. Safe to repeat."""
+) -> Iterator[ImportedObject]:
+    """Create the missing objects, and yield the result for each one. Idempotent."""
     for name in exported.namespaces:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         if find(cluster, NAMESPACES, name) is None:
-            yield from _made(cluster, namespace, dry_run=dry_run)
-    for part in (exported.secrets, exported.profiles, exported.blueprints):
-        for each in part:
-            yield from _made(cluster, each, dry_run=dry_run)
+            yield _create(cluster, namespace, dry_run=dry_run)
+    for obj in (*exported.secrets, *exported.profiles, *exported.blueprints):
+        yield _create(cluster, obj, dry_run=dry_run)
     for schedule in exported.schedules:
-        made = dict(schedule)
+        manifest = dict(schedule)
         if suspends:
-            # Until the applications are back, there is nothing to back up.
-            made["spec"] = {**spec_of(schedule), "suspend": True}
-        yield from _made(cluster, made, dry_run=dry_run)
+            # There is nothing to back up until the applications are restored.
+            manifest["spec"] = {**spec_of(schedule), "suspend": True}
+        yield _create(cluster, manifest, dry_run=dry_run)
     for backup in exported.backups:
-        yield _recorded(cluster, backup, dry_run=dry_run)
+        yield _create_record(cluster, backup, dry_run=dry_run)
 
 
-def _made(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> Iterator[Taken]:
+def _create(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> ImportedObject:
     is_new = True
     try:
         if not dry_run:
@@ -65,50 +64,50 @@ def _made(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> Iterato
             is_new = find(cluster, resource, name_of(obj), namespace_of(obj)) is None
     except AlreadyExists:
         is_new = False
-    yield Taken(str(obj["kind"]), namespace_of(obj), name_of(obj), is_new)
+    return ImportedObject(str(obj["kind"]), namespace_of(obj), name_of(obj), is_new)
 
 
-def _recorded(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> Taken:
-    """Make the record of a backup: an ActionSet that has ended before it could begin."""
-    taken = Taken("ActionSet", namespace_of(backup), name_of(backup), is_new=True)
+def _create_record(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> ImportedObject:
+    """Create the record of a backup: an ActionSet that has already ended."""
+    record = ImportedObject("ActionSet", namespace_of(backup), name_of(backup), is_new=True)
     if dry_run:
-        found = find(cluster, ACTION_SETS, taken.name, taken.namespace)
-        return taken._replace(is_new=found is None)
+        existing = find(cluster, ACTION_SETS, record.name, record.namespace)
+        return record._replace(is_new=existing is None)
     has_subresource = cluster.describe(ACTION_SETS).has_status
     if has_subresource:
-        # Without its status, and so that no controller begins what it says.
-        waiting = {key: each for key, each in backup.items() if key != "status"}
+        # Created without its status, and suspended, so that no controller starts it.
+        content = {key: value for key, value in backup.items() if key != "status"}
         spec = {**spec_of(backup), "suspend": True}
-        made = {**waiting, "metadata": _noted(backup, IMPORTED, "true"), "spec": spec}
+        manifest = {**content, "metadata": _annotated(backup, IMPORTED, "true"), "spec": spec}
     else:
-        kept, rest = split_status(backup["status"])
-        metadata = _noted(backup, STATUS_ANNOTATION, annotation_of(rest))
-        made = {**backup, "metadata": metadata, "status": kept}
+        status, other_fields = split_status(backup["status"])
+        metadata = _annotated(backup, STATUS_ANNOTATION, annotation_of(other_fields))
+        manifest = {**backup, "metadata": metadata, "status": status}
     try:
-        cluster.create(made)
+        cluster.create(manifest)
     except AlreadyExists:
-        taken = taken._replace(is_new=False)
+        record = record._replace(is_new=False)
     if has_subresource:
-        _end(cluster, backup)
-    return taken
+        _write_status(cluster, backup)
+    return record
 
 
-def _noted(obj: Mapping[str, Any], key: str, note: str) -> dict[str, Any]:
+def _annotated(obj: Mapping[str, Any], key: str, note: str) -> dict[str, Any]:
     return {**obj["metadata"], "annotations": {**annotations_of(obj), key: note}}
 
 
-def _end(cluster: Cluster, backup: Mapping[str, Any]) -> None:
-    """Give a record its status, and let it go on from there, unless that is done."""
+def _write_status(cluster: Cluster, backup: Mapping[str, Any]) -> None:
+    """Write the status of a record and end its suspension, unless that is done."""
 
-    def end() -> None:
-        found = cluster.get(ACTION_SETS, name_of(backup), namespace=namespace_of(backup))
-        if IMPORTED not in annotations_of(found):
+    def write() -> None:
+        actionset = cluster.get(ACTION_SETS, name_of(backup), namespace=namespace_of(backup))
+        if IMPORTED not in annotations_of(actionset):
             return
-        status = read_status_data(found) or {}
+        status = read_status_data(actionset) or {}
         if status.get("state") not in _ENDS:
-            found = cluster.replace_status({**found, "status": backup["status"]})
-        notes = {key: each for key, each in annotations_of(found).items() if key != IMPORTED}
-        metadata = {**found["metadata"], "annotations": notes}
-        cluster.replace({**found, "metadata": metadata, "spec": dict(spec_of(backup))})
+            actionset = cluster.replace_status({**actionset, "status": backup["status"]})
+        notes = {key: value for key, value in annotations_of(actionset).items() if key != IMPORTED}
+        metadata = {**actionset["metadata"], "annotations": notes}
+        cluster.replace({**actionset, "metadata": metadata, "spec": dict(spec_of(backup))})
 
-    retry_on_conflict(end, _RETRIES)
+    retry_on_conflict(write, _RETRIES)

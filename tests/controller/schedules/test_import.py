@@ -8,7 +8,7 @@ import pytest
 
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.exports import Exported, record_of
-from kanister_py.executor.take_in_export import take_in
+from kanister_py.executor.take_in_export import import_objects
 from tests.controller.conftest import Counted, World, actionset, blueprint, phase
 
 MANY = 25
@@ -27,7 +27,7 @@ def test_a_record_that_is_taken_in_runs_nothing(world: World) -> None:
         assert record is not None
         records.append(record)
     controller = world.controller()
-    for _ in take_in(world.cluster, Exported(backups=records), suspends=True):
+    for _ in import_objects(world.cluster, Exported(backups=records), suspends=True):
         pass
     # What comes after them is run, so that they have all been looked at.
     world.create(actionset("after"))
