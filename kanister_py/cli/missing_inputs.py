@@ -22,7 +22,7 @@ _OBJECT_FLAGS: Final = {
 _MISSING: Final = re.compile(r'no "([^"]+)" in \.(\w+);(?: there are: ([^;]*))?')
 _MISSING_IN_JINJA: Final = re.compile(r"'([^']+)' is undefined in (\w+);(?: there are: ([^;]*))?")
 _NO_POD: Final = re.compile(r"index out of range, in <index \.\w+\.Pods ")
-_MISSING_ROOT: Final = re.compile(r"(?<!\S)\.?(\w+) is not there, and has no ")
+_MISSING_ROOT: Final = re.compile(r"(?<!\S)\.?(\w+) is missing and has no ")
 
 
 def flags_by_root(args: argparse.Namespace) -> dict[str, str]:

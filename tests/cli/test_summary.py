@@ -183,12 +183,12 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
     ("why", "want"),
     [
         pytest.param(
-            '.Profile is not there, and has no "Location"; there are: Time',
+            '.Profile is missing and has no "Location"; there are: Time',
             "  fix        --profile NAMESPACE/NAME",
             id="no Profile",
         ),
         pytest.param(
-            'Line 1: Profile is not there, and has no "Location"',
+            'Line 1: Profile is missing and has no "Location"',
             "  fix        --profile NAMESPACE/NAME",
             id="no Profile in Jinja2",
         ),

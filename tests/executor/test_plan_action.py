@@ -174,7 +174,7 @@ class TestPlan:
         phases = plan().phases
         assert [phase.name for phase in phases] == ["first", "second", "third", "fourth", "last"]
         assert (phases[0].version, phases[0].why) == ("v0.0.0", "the stable version")
-        assert phases[1].why == "v7.0.0 is not known"
+        assert phases[1].why == "v7.0.0 does not exist"
         assert [notice.reason for notice in phases[1].notices] == ["FunctionVersionFallback"]
 
     def test_known_values_are_rendered(self) -> None:
@@ -264,7 +264,7 @@ class TestPlan:
         assert [reason.split(";")[0] for reason in planned.lacking] == [
             'no "a" in .Secrets',
             'no "b" in .ConfigMaps',
-            '.Profile is not there, and has no "Location"',
+            '.Profile is missing and has no "Location"',
         ]
 
     def test_all_missing_values_of_a_jinja2_text_are_listed(self) -> None:
@@ -274,7 +274,7 @@ class TestPlan:
         assert [reason.split(";")[0] for reason in planned.lacking] == [
             "Line 1: 'a' is undefined in Secrets",
             "Line 1: 'b' is undefined in ConfigMaps",
-            'Line 1: Profile is not there, and has no "Location"',
+            'Line 1: Profile is missing and has no "Location"',
         ]
 
     @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from kanister_py.core.templates.engines import Engine, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import ORIGINAL, Origin, Renderer, RenderFailed, is_no
+from kanister_py.core.templates.render import ORIGINAL, Origin, Renderer, RenderFailed, is_false
 from kanister_py.core.templates.wording import explain_syntax
 from kanister_py.core.versions.semver import Version
 from kanister_py.core.yaml.documents import Path, nearest, text_of_path
@@ -182,7 +182,7 @@ def plan_phase(
     condition = texts.value(phase.if_ or "", ("if",))
     is_wanted: bool | None = True
     if phase.if_ is not None:
-        is_wanted = None if texts.unknown or texts.obstacles else not is_no(condition)
+        is_wanted = None if texts.unknown or texts.obstacles else not is_false(condition)
     obstacles = [*texts.obstacles]
     texts.obstacles.clear()
     args = texts.value(dict(phase.args), ("args",))
@@ -294,7 +294,7 @@ _MAY_GROW = frozenset(
 
 # Jinja2's message for an undefined name, and our message for a field of a missing value.
 _UNDEFINED = re.compile(r"'(?P<missing>[^']+)' is undefined in (?P<owner>[\w.]+);")
-_NONE = re.compile(r'\b(?P<owner>\w+) is not there, and has no "(?P<missing>[^"]+)"')
+_NONE = re.compile(r'\b(?P<owner>\w+) is missing and has no "(?P<missing>[^"]+)"')
 
 # Top-level values that may be missing, with their fields in ActionFacts.
 _FACTS = {
@@ -461,7 +461,7 @@ class TextPlanner:
             words = f"{below[0]!r} is undefined in none" if below else ""
             is_none = root in _FACTS and getattr(facts, _FACTS[root]) is None
             if words and is_none and error.why.endswith(words):
-                why = f'{error.why.removesuffix(words)}{root} is not there, and has no "{below[0]}"'
+                why = f'{error.why.removesuffix(words)}{root} is missing and has no "{below[0]}"'
                 return RenderFailed(error.where, why, why, error.path, error.cause)
         return error
 

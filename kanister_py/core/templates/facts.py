@@ -1,7 +1,7 @@
-"""Facts of an action: what must be read before its templates are rendered, and what was found.
+"""Facts of an action: the objects that its templates need, and the values read from them.
 
-`needs_of` and its kin say what must be read, as data; the rest of the module turns what
-was read into `ActionFacts`.
+`needs_of` and similar functions return the objects to read as data; the other functions build
+`ActionFacts` from the objects.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from kanister_py.core.yaml.documents import nearest
 
 
 class InvalidObjectReference(UsageError, reason="InvalidObjectReference"):
-    """A reference to an object says too little about where the object is."""
+    """A reference to an object does not contain enough to find the object."""
 
     def __init__(self, kind: str, name: str) -> None:
-        known = tuple(ROOT_BY_KIND.values())
+        kinds = tuple(ROOT_BY_KIND.values())
         super().__init__(
             f"Object {name or 'without a name'} of kind {kind!r} cannot be found: "
             "give apiVersion and resource (and group, unless it is a core resource), "
-            f"or a kind that is known: {', '.join(known)}{did_you_mean(nearest(kind, known))}"
+            f"or a known kind: {', '.join(kinds)}{did_you_mean(nearest(kind, kinds))}"
         )
         self.name = name
 
 
 KubeObject = Mapping[str, Any]
 ROOT_BY_KIND: Final = {
-    each.lower(): each
-    for each in ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
+    kind.lower(): kind
+    for kind in ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
 }
-"""Under which name templates see more of an object than of any, by its kind in small letters."""
+"""Top-level parameters with details about an object, by its kind in lower case."""
 
 
-# What must be read
+# Objects to read
 
 
-# A plain map, since templates see it; it is never changed.
+# A plain dict, because templates read it. It is never changed.
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class WorkloadKind(StrEnum):
-    """Kinds of which a template sees the pods; the value is what an ActionSet calls them."""
+    """Workloads whose pods templates can read. The values are the kinds in ActionSets."""
 
     STATEFUL_SET = "statefulset"
     DEPLOYMENT = "deployment"
@@ -73,7 +73,7 @@ class WorkloadKind(StrEnum):
 
 
 class ObjectNeed(NamedTuple):
-    """One object that must be read. An empty namespace means an object of the whole cluster."""
+    """Object that must be read. An empty namespace means a cluster-wide object."""
 
     resource: GroupVersionResource
     name: str
@@ -81,10 +81,10 @@ class ObjectNeed(NamedTuple):
 
 
 class ActionNeeds(NamedTuple):
-    """Objects that must be read for the one that an action acts on.
+    """Objects that must be read for the object of an action.
 
-    With a `workload`, its pods are wanted too: those that match the selector of the
-    object, and before them the `owners` that stand between it and them.
+    With a `workload`, its pods are needed as well: those that match the selector of the object, and
+    the `owners` between the object and its pods.
     """
 
     object: ObjectNeed
@@ -108,10 +108,10 @@ _OBJECTS: Final[
 
 
 def needs_of(reference: Mapping[str, Any]) -> ActionNeeds:
-    """Say what must be read for an action on the object of `reference`.
+    """Return the objects to read for an action on the object of `reference`.
 
-    The kind is compared without regard to capitals. A kind that is not known needs
-    `apiVersion` (a version only: the group stands by itself) and `resource`.
+    The kind is compared without regard to case. An unknown kind needs `apiVersion` (the version
+    without the group) and `resource`.
     """
     kind = str(reference.get("kind") or "").lower()
     name, namespace = _text(reference, "name"), _text(reference, "namespace")
@@ -130,11 +130,11 @@ _REFERABLE: Final = {"secret": SECRETS, "configmap": CONFIG_MAPS}
 
 
 def needs_of_phase(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, ObjectNeed]:
-    """Say what must be read for the rendered `objects` of a phase; other kinds are left out."""
+    """Return the objects to read for the rendered `objects` of a phase; other kinds are ignored."""
     return {
-        name: ObjectNeed(resource, _text(each, "name"), _text(each, "namespace"))
-        for name, each in objects.items()
-        if (resource := _REFERABLE.get(_text(each, "kind").lower())) is not None
+        name: ObjectNeed(resource, _text(reference, "name"), _text(reference, "namespace"))
+        for name, reference in objects.items()
+        if (resource := _REFERABLE.get(_text(reference, "kind").lower())) is not None
     }
 
 
@@ -143,14 +143,13 @@ def _text(reference: Mapping[str, Any], key: str) -> str:
     return "" if value is None else str(value)
 
 
-# What was found
+# Facts
 
 
 class Workload(NamedTuple):
-    """A workload and its running pods, with the containers of each in the same order.
+    """Workload with its running pods, and the containers of every pod in the same order.
 
-    `persistent_volume_claims` maps each pod to its claims, and those to the paths at
-    which its containers have them.
+    `persistent_volume_claims` maps pods to their claims, and claims to mount paths.
     """
 
     name: str
@@ -161,21 +160,21 @@ class Workload(NamedTuple):
 
 
 class Named(NamedTuple):
-    """Something of which a template sees no more than where it is."""
+    """Object of which templates only read name and namespace."""
 
     name: str
     namespace: str
 
 
 class KeyPair(NamedTuple):
-    """An identity and its secret, read out of a Secret."""
+    """Identity and secret key, read from a Secret."""
 
     id: str
     secret: str
 
 
 class ResolvedProfile(NamedTuple):
-    """A Profile with what its credential refers to. One of the last three is set."""
+    """Profile with its credential. One of the last three fields is set."""
 
     location: Mapping[str, str]
     credential_type: str
@@ -183,11 +182,11 @@ class ResolvedProfile(NamedTuple):
     key_pair: KeyPair | None = None
     secret: KubeObject | None = None
     kopia_server: Mapping[str, Any] | None = None
-    """How to log in to a Kopia server, by the names that templates read."""
+    """Login for a Kopia server, with the names that templates read."""
 
 
 class ActionFacts(NamedTuple):
-    """Facts read for one action before its first phase. None is Go's nil."""
+    """Facts read for an action before its first phase. None corresponds to nil in Go."""
 
     time: str
     object: Mapping[str, Any] | None = None
@@ -207,22 +206,22 @@ class ActionFacts(NamedTuple):
 
     @property
     def workload(self) -> Workload | None:
-        """The workload the action is about, of whichever kind."""
+        """Workload of the action, of any kind."""
         return self.stateful_set or self.deployment or self.deployment_config
 
 
 def facts_of_object(
     needs: ActionNeeds,
     reference: Mapping[str, Any],
-    found: KubeObject,
+    obj: KubeObject,
     workload: Workload | None = None,
 ) -> dict[str, Any]:
-    """Say which fields of `ActionFacts` come from the object of an action.
+    """Return the fields of `ActionFacts` that come from the object of an action.
 
-    A namespace is named by the reference's `namespace` in both fields, so with only
-    a `name` both are empty. Blueprints rely on it.
+    Both fields of a Namespace are set to `namespace` of the reference, so they are empty for a
+    reference with only a `name`. Blueprints rely on this.
     """
-    facts: dict[str, Any] = {"object": found}
+    facts: dict[str, Any] = {"object": obj}
     kind, namespace = _text(reference, "kind").lower(), _text(reference, "namespace")
     if needs.workload is not None:
         facts[needs.workload.name.lower()] = workload
@@ -250,22 +249,22 @@ _REVISION_MARKS: Final = {
 def owner_of_pods(
     kind: WorkloadKind, workload: KubeObject, owners: Iterable[KubeObject]
 ) -> KubeObject | None:
-    """Say which object owns the pods of a workload's present revision; None if there is none."""
+    """Return the owner of the pods of the current revision of a workload, or None."""
     if kind is WorkloadKind.STATEFUL_SET:
         return workload
     path, mark = _REVISION_MARKS[kind]
-    wanted: Any = workload
+    revision: Any = workload
     for step in path:
-        wanted = (wanted or {}).get(step)
+        revision = (revision or {}).get(step)
     for owner in owners:
         annotations = annotations_of(owner)
-        if _is_owned_by(owner, workload) and annotations.get(mark) == str(wanted):
+        if _is_owned_by(owner, workload) and annotations.get(mark) == str(revision):
             return owner
     return None
 
 
 def workload_of(workload: KubeObject, owner: KubeObject, pods: Iterable[KubeObject]) -> Workload:
-    """Say what a template sees of a workload: only pods that run count."""
+    """Build the template parameter for a workload. Only running pods count."""
     running = [
         pod for pod in pods if status_of(pod).get("phase") == "Running" and _is_owned_by(pod, owner)
     ]
@@ -275,25 +274,25 @@ def workload_of(workload: KubeObject, owner: KubeObject, pods: Iterable[KubeObje
         namespace=namespace_of(workload),
         pods=tuple(claims),
         containers=tuple(
-            tuple(each["name"] for each in pod["status"].get("containerStatuses") or ())
+            tuple(container["name"] for container in pod["status"].get("containerStatuses") or ())
             for pod in running
         ),
-        persistent_volume_claims={name: found for name, found in claims.items() if found},
+        persistent_volume_claims={name: paths for name, paths in claims.items() if paths},
     )
 
 
-def _is_owned_by(obj: KubeObject, owner: KubeObject) -> bool:
+def _is_owned_by(credential_secrets: KubeObject, owner: KubeObject) -> bool:
     uid = owner["metadata"].get("uid")
-    return any(each.get("uid") == uid for each in owners_of(obj))
+    return any(reference.get("uid") == uid for reference in owners_of(credential_secrets))
 
 
 def _claims_of(pod: KubeObject) -> dict[str, str]:
-    """Map the claims that the regular containers of a pod mount to their paths."""
+    """Map the claims that the regular containers of a pod mount to the mount paths."""
     spec = spec_of(pod)
     claims = {
-        each["name"]: each["persistentVolumeClaim"]["claimName"]
-        for each in spec.get("volumes") or ()
-        if each.get("persistentVolumeClaim")
+        volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+        for volume in spec.get("volumes") or ()
+        if volume.get("persistentVolumeClaim")
     }
     return {
         claims[mount["name"]]: mount["mountPath"]
@@ -307,7 +306,7 @@ def _claims_of(pod: KubeObject) -> dict[str, str]:
 
 
 def needs_of_profile(profile: KubeObject) -> tuple[ObjectNeed, ...]:
-    """Say which Secrets hold the credential of a profile."""
+    """Return the Secrets with the credential of a Profile."""
     return tuple(dict.fromkeys(_secrets_of(profile)))
 
 
@@ -321,9 +320,10 @@ def _secrets_of(profile: KubeObject) -> list[ObjectNeed]:
             holders = [credential]
         case "kopia":
             holders = list(map((credential.get("kopiaServerSecret") or {}).get, _KOPIA_KEYS))
-    references = [(each or {}).get("secret") or {} for each in holders]
+    references = [(holder or {}).get("secret") or {} for holder in holders]
     return [
-        ObjectNeed(SECRETS, _text(each, "name"), _text(each, "namespace")) for each in references
+        ObjectNeed(SECRETS, _text(reference, "name"), _text(reference, "namespace"))
+        for reference in references
     ]
 
 
@@ -333,36 +333,36 @@ _KOPIA_KEYS: Final = ("userPassphrase", "tlsCert")
 def resolve_profile(
     profile: KubeObject, secrets: Mapping[ObjectNeed, KubeObject]
 ) -> ResolvedProfile:
-    """Put what a profile's Secrets say in place of the references to them."""
+    """Resolve the credential of a Profile with its Secrets."""
     credential = profile.get("credential") or {}
     kind = _text(credential, "type")
     location = {
         key: _text(profile.get("location") or {}, key)
         for key in ("type", "bucket", "endpoint", "prefix", "region")
     }
-    found = [secrets[need] for need in _secrets_of(profile)]
+    credential_secrets = [secrets[need] for need in _secrets_of(profile)]
     key_pair, secret, server = None, None, None
     if kind == "keyPair":
         pair = credential.get("keyPair") or {}
         key_pair = KeyPair(
-            _text_in(found[0], _text(pair, "idField")),
-            _text_in(found[0], _text(pair, "secretField")),
+            _text_in(credential_secrets[0], _text(pair, "idField")),
+            _text_in(credential_secrets[0], _text(pair, "secretField")),
         )
     elif kind == "secret":
-        secret = found[0]
+        secret = credential_secrets[0]
         check_credential_secret(secret)
     elif kind == "kopia":
-        server = _kopia_server(credential.get("kopiaServerSecret") or {}, found)
+        server = _kopia_server(credential.get("kopiaServerSecret") or {}, credential_secrets)
     else:
         raise InvalidProfile(f"CredentialType '{kind}' not supported")
     skip = bool(profile.get("skipSSLVerify"))
     return ResolvedProfile(location, kind, skip, key_pair, secret, server)
 
 
-def _kopia_server(server: Mapping[str, Any], found: Sequence[KubeObject]) -> Mapping[str, Any]:
+def _kopia_server(server: Mapping[str, Any], secrets: Sequence[KubeObject]) -> Mapping[str, Any]:
     password, cert = (
         _text_in(secret, _text(server.get(key) or {}, "key"))
-        for key, secret in zip(_KOPIA_KEYS, found, strict=True)
+        for key, secret in zip(_KOPIA_KEYS, secrets, strict=True)
     )
     return {
         "Username": _text(server, "username"),
@@ -384,7 +384,7 @@ def _text_in(secret: KubeObject, key: str) -> str:
 
 
 _AWS: Final = "secrets.kanister.io/aws"
-# The keys that a Secret of each type must have, and those that it may have.
+# Required and optional keys of Secrets, by type.
 _CREDENTIALS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     _AWS: (("aws_access_key_id", "aws_secret_access_key"), ("role",)),
     "secrets.kanister.io/azure": (
@@ -402,13 +402,13 @@ _CREDENTIALS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 
 
 def check_credential_secret(secret: KubeObject) -> None:
-    """Refuse a Secret that no location can be opened with."""
+    """Raise InvalidProfile if a Secret is not a valid credential."""
     kind, meta = secret.get("type", ""), secret["metadata"]
     name = f"{meta.get('namespace', '')}:{meta['name']}"
     if kind not in _CREDENTIALS:
-        known = ", ".join(_CREDENTIALS)
+        types = ", ".join(_CREDENTIALS)
         raise InvalidProfile(
-            f"Secret type '{kind}' of secret '{name}' not supported; known: {known}"
+            f"Secret type '{kind}' of secret '{name}' not supported; known: {types}"
         )
     required, optional = _CREDENTIALS[kind]
     keys = set(secret.get("data") or {})
@@ -424,7 +424,7 @@ def check_credential_secret(secret: KubeObject) -> None:
 
 
 def texts_of_secret(secret: KubeObject) -> Iterator[str]:
-    """Give what a Secret holds, as text; what is no base64 is left out."""
+    """Yield the values of a Secret as text, without values that are not valid base64."""
     for value in (secret.get("data") or {}).values():
         try:
             yield b64decode(value or "").decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Types of what templates of blueprints see: in Go's names, and of Kubernetes' Go API."""
+"""Go types of the template parameters, with the names of Kubernetes' Go API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KUBE_TIME = struct_type("v1.Time", Field("Time", TIME, embedded=True))
 
 
 class KubeTime(Struct):
-    """A moment as Kubernetes keeps it: whole seconds, and null in JSON when there is none."""
+    """Kubernetes' `metav1.Time`: precision of seconds, and null in JSON for the zero time."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ def _to_json(value: KubeTime) -> bytes:
 
 
 def _promoted(method: Function) -> Function:
-    """Make a method of the moment inside one of what embeds it."""
+    """Return a method of the embedded time as a method of the struct."""
 
     def call(*args: Any) -> Any:
         *context, value = args[: 1 + method.wants_context]
@@ -67,7 +67,7 @@ def _promoted(method: Function) -> Function:
     return Function(method.signature, call, context=method.wants_context)
 
 
-KUBE_TIME.methods.update({name: _promoted(each) for name, each in TIME.methods.items()})
+KUBE_TIME.methods.update({name: _promoted(method) for name, method in TIME.methods.items()})
 KUBE_TIME.methods["MarshalJSON"] = go_function("func() ([]byte, error)")(_to_json)
 register_zero(KUBE_TIME, KubeTime)
 UID = named_type("types.UID", STRING)
@@ -87,7 +87,7 @@ OWNER_REFERENCE = struct_type(
     Field("Controller", pointer_to(BOOL), "controller,omitempty"),
     Field("BlockOwnerDeletion", pointer_to(BOOL), "blockOwnerDeletion,omitempty"),
 )
-# Who set which field when is of no use in a template: its entries are never filled in.
+# Templates do not need managed fields, so the entries are never filled in.
 _MANAGED_FIELDS = struct_type("v1.ManagedFieldsEntry", Field("Manager", STRING, "manager"))
 OBJECT_META = struct_type(
     "v1.ObjectMeta",
@@ -129,10 +129,9 @@ CONFIG_MAPS = map_of(STRING, CONFIG_MAP)
 
 
 def secret_value(obj: Mapping[str, Any], go_type: GoType = SECRET) -> Struct:
-    """Turn a Secret in JSON into the struct that a template sees.
+    """Convert a Secret from JSON into the struct for templates.
 
-    A client that knows its types leaves out `apiVersion` and `kind`, so they are
-    empty here as well.
+    `apiVersion` and `kind` are empty, because a typed Go client omits them.
     """
     return _lazy_struct(
         go_type,
@@ -146,7 +145,7 @@ def secret_value(obj: Mapping[str, Any], go_type: GoType = SECRET) -> Struct:
 
 
 def config_map_value(obj: Mapping[str, Any]) -> Struct:
-    """Turn a ConfigMap in JSON into the struct that a template sees."""
+    """Convert a ConfigMap from JSON into the struct for templates."""
     return _lazy_struct(
         CONFIG_MAP,
         obj,
@@ -161,20 +160,20 @@ def _lazy_struct(
     go_type: GoType, obj: Mapping[str, Any], lazy: Mapping[str, Callable[[], Value]]
 ) -> Struct:
     immutable = obj.get("immutable")
-    known: dict[str, Value] = {} if immutable is None else {"Immutable": immutable}
-    return Struct(go_type, known, {"ObjectMeta": lambda: _meta_value(obj), **lazy})
+    fields: dict[str, Value] = {} if immutable is None else {"Immutable": immutable}
+    return Struct(go_type, fields, {"ObjectMeta": lambda: _meta_value(obj), **lazy})
 
 
 def _bytes_map(data: Mapping[str, str] | None) -> Value:
     if data is None:
         return wrap(BYTES_MAP, None)
-    return GoMap(BYTES_MAP, {key: b64decode(each or "") for key, each in data.items()})
+    return GoMap(BYTES_MAP, {key: b64decode(text or "") for key, text in data.items()})
 
 
 _META_KEYS = {
-    each.json.partition(",")[0]: each
-    for each in OBJECT_META.fields.values()
-    if each.type in (STRING, UID, INT64, STRING_MAP, STRINGS)
+    field.json.partition(",")[0]: field
+    for field in OBJECT_META.fields.values()
+    if field.type in (STRING, UID, INT64, STRING_MAP, STRINGS)
 }
 
 
@@ -196,13 +195,13 @@ def _meta_value(obj: Mapping[str, Any]) -> Struct:
     owners = meta.get("ownerReferences")
     if owners:
         fields["OwnerReferences"] = wrap(
-            OBJECT_META.fields["OwnerReferences"].type, [_owner_value(each) for each in owners]
+            OBJECT_META.fields["OwnerReferences"].type, [_owner_value(owner) for owner in owners]
         )
     return Struct(OBJECT_META, fields)
 
 
 def _owner_value(owner: Mapping[str, Any]) -> Struct:
-    by_key = {each.json.partition(",")[0]: each for each in OWNER_REFERENCE.fields.values()}
+    by_key = {entry.json.partition(",")[0]: entry for entry in OWNER_REFERENCE.fields.values()}
     fields: dict[str, Value] = {}
     for key, value in owner.items():
         field = by_key.get(key)
@@ -211,14 +210,14 @@ def _owner_value(owner: Mapping[str, Any]) -> Struct:
     return Struct(OWNER_REFERENCE, fields)
 
 
-def whole_numbers(value: Value) -> Value:
-    """Give the whole numbers of a custom object the type its reader gives them: int64."""
+def with_int64(value: Value) -> Value:
+    """Convert the integers of a custom object to int64, like Kubernetes' Go client."""
     if type(value) is int:
         return Int64(value)
     if isinstance(value, Mapping):
-        return {key: whole_numbers(each) for key, each in value.items()}
+        return {key: with_int64(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [whole_numbers(each) for each in value]
+        return [with_int64(member) for member in value]
     return value
 
 
@@ -305,5 +304,5 @@ TEMPLATE_PARAMS = struct_type(
     Field("PodLabels", STRING_MAP),
 )
 ROOTS = tuple(TEMPLATE_PARAMS.fields)
-"""What a template can read at the top of the tree."""
+"""Names of the top-level template parameters."""
 ROOT_NAMES = frozenset(ROOTS)

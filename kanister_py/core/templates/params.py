@@ -1,9 +1,7 @@
-"""Parameters of templates: all that the templates of one action see.
+"""Parameters of the templates of one action.
 
-The tree is in Go's names and of Go's types, so that texts of errors and everything
-that prints a type say what Go would say. It is built from facts that were read
-before, each part when it is first looked at; it grows with each phase and is never
-built anew.
+The tree has Go's names and types, so that error messages and printed types are those of Go. It is
+built lazily from facts, and grows with every phase.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from kanister_py.core.templates.param_types import (
     TEMPLATE_PARAMS,
     config_map_value,
     secret_value,
-    whole_numbers,
+    with_int64,
 )
 from kanister_py.gotemplate.types import ANY_MAP, STRING_MAP, GoType, pointer_to
 from kanister_py.gotemplate.values import GoMap, NilPointer, Struct, Value, is_nil, wrap, zero
@@ -39,17 +37,17 @@ _Objects = tuple[Mapping[str, KubeObject] | None, Mapping[str, KubeObject] | Non
 
 
 class Params:
-    """Parameters of the templates of one action; belong to that action's run alone.
+    """Template parameters of one action. Must not be shared between runs.
 
-    A phase is entered before its args are rendered and left with its output; both
-    cost the same however many phases came before.
+    A phase is entered before its arguments are rendered, and left with its output. The time for
+    both does not depend on the number of earlier phases.
     """
 
-    __slots__ = ("_entered", "_phases", "_seen", "facts", "root")
+    __slots__ = ("_entered", "_phase_secrets", "_phases", "facts", "root")
 
     def __init__(self, facts: ActionFacts) -> None:
         self.facts = facts
-        self._seen: list[KubeObject] = []
+        self._phase_secrets: list[KubeObject] = []
         self._entered: dict[str | None, _Objects] = {}
         self._phases = GoMap(PHASES)
         self.root = Struct(
@@ -81,11 +79,11 @@ class Params:
         secrets: Mapping[str, KubeObject] | None = None,
         config_maps: Mapping[str, KubeObject] | None = None,
     ) -> None:
-        """Let templates see the objects of a phase, whose output is nil until it is left.
+        """Add the objects of a phase. Its output is nil until it is left.
 
-        None stands for the deferPhase, which is seen at a place of its own.
+        None stands for the deferPhase.
         """
-        self._seen += (secrets or {}).values()
+        self._phase_secrets += (secrets or {}).values()
         self._entered[name] = (secrets, config_maps)
         lazy = {
             "Secrets": lambda: _secrets(secrets),
@@ -98,7 +96,7 @@ class Params:
             self._phases[name] = phase
 
     def leave_phase(self, name: str | None, output: Mapping[str, Any] | None) -> None:
-        """Let templates see what a phase gave; a phase that failed gives None."""
+        """Set the output of a phase; None for a failed phase."""
         if name is not None and name not in self._phases:
             self.enter_phase(name)
         phase = self.root["DeferPhase"] if name is None else self._phases[name]
@@ -109,7 +107,7 @@ class Params:
         return _rebuilt, (self.facts, phases)
 
     def _output_of(self, name: str | None) -> Any:
-        """Return a phase's output: an empty tuple until it is left, None if it failed."""
+        """Return the output of a phase: an empty tuple before it is left, None if it failed."""
         phase = self.root["DeferPhase"] if name is None else self._phases[name]
         if "Output" not in phase:
             return ()
@@ -118,11 +116,11 @@ class Params:
 
     @property
     def roots(self) -> list[str]:
-        """The names at the top of the tree under which there is anything for this action."""
+        """Names of the top-level parameters that are set for this action."""
         return [name for name in ROOT_NAMES if not isinstance(self.root[name], NilPointer)]
 
     def secret_texts(self) -> Iterator[str]:
-        """Give every secret that a template could have read so far, as text; some repeatedly."""
+        """Yield every secret that a template could have read so far; values may repeat."""
         profile = self.facts.profile
         if profile is not None:
             if profile.key_pair is not None:
@@ -131,12 +129,12 @@ class Params:
                 yield profile.kopia_server["Password"]
             if profile.secret is not None:
                 yield from texts_of_secret(profile.secret)
-        for secret in (*self.facts.secrets.values(), *self._seen):
+        for secret in (*self.facts.secrets.values(), *self._phase_secrets):
             yield from texts_of_secret(secret)
 
 
 def _rebuilt(facts: ActionFacts, phases: Sequence[tuple[str | None, _Objects, Any]]) -> Params:
-    """Make a copy of params in another process."""
+    """Rebuild unpickled parameters."""
     params = Params(facts)
     for name, objects, output in phases:
         params.enter_phase(name, *objects)
@@ -149,54 +147,55 @@ def _type_of(field: str) -> GoType:
     return TEMPLATE_PARAMS.fields[field].type
 
 
-def _filled(field: str, found: Any, fields_of: Callable[[Any], Mapping[str, Any]]) -> Value:
-    """Make the value of a field at the top of the tree; nil where nothing was found."""
+def _filled(field: str, source: Any, fields_of: Callable[[Any], Mapping[str, Any]]) -> Value:
+    """Build the value of a top-level parameter; nil if there is no source."""
     go_type = _type_of(field)
-    return zero(go_type) if found is None else wrap(go_type, fields_of(found))
+    return zero(go_type) if source is None else wrap(go_type, fields_of(source))
 
 
-def _go_fields(found: Workload | Named) -> Mapping[str, Any]:
-    """Give the fields of facts by the names that Go has for them."""
+def _go_fields(source: Workload | Named) -> Mapping[str, Any]:
+    """Return the fields of facts with Go's names."""
     return {
         "".join(map(str.capitalize, name.split("_"))): copy_json(value)
-        for name, value in found._asdict().items()
+        for name, value in source._asdict().items()
     }
 
 
-def _artifacts(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def _artifacts(source: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     return {
-        name: {"KeyValue": each.get("keyValue"), "KopiaSnapshot": each.get("kopiaSnapshot") or ""}
-        for name, each in found.items()
+        name: {
+            "KeyValue": artifact.get("keyValue"),
+            "KopiaSnapshot": artifact.get("kopiaSnapshot") or "",
+        }
+        for name, artifact in source.items()
     }
 
 
-def _secrets(found: Mapping[str, KubeObject] | None) -> GoMap:
-    return GoMap(SECRETS, {name: secret_value(each) for name, each in (found or {}).items()})
+def _secrets(source: Mapping[str, KubeObject] | None) -> GoMap:
+    return GoMap(SECRETS, {name: secret_value(secret) for name, secret in (source or {}).items()})
 
 
-def _config_maps(found: Mapping[str, KubeObject] | None) -> GoMap:
-    return GoMap(
-        CONFIG_MAPS, {name: config_map_value(each) for name, each in (found or {}).items()}
-    )
+def _config_maps(source: Mapping[str, KubeObject] | None) -> GoMap:
+    return GoMap(CONFIG_MAPS, {name: config_map_value(obj) for name, obj in (source or {}).items()})
 
 
-def _custom(go_type: GoType, found: Mapping[str, Any] | None) -> Value:
-    if found is None:
+def _custom(go_type: GoType, source: Mapping[str, Any] | None) -> Value:
+    if source is None:
         return zero(go_type)
-    numbered = whole_numbers(found)
+    numbered = with_int64(source)
     return numbered if go_type is ANY_MAP else GoMap(go_type, numbered)
 
 
-def _profile(found: ResolvedProfile) -> Mapping[str, Any]:
-    pair = found.key_pair
+def _profile(source: ResolvedProfile) -> Mapping[str, Any]:
+    pair = source.key_pair
     credential = {
-        "Type": found.credential_type,
+        "Type": source.credential_type,
         "KeyPair": pair and {"ID": pair.id, "Secret": pair.secret},
-        "Secret": found.secret and secret_value(found.secret, pointer_to(SECRET)),
-        "KopiaServerSecret": found.kopia_server,
+        "Secret": source.secret and secret_value(source.secret, pointer_to(SECRET)),
+        "KopiaServerSecret": source.kopia_server,
     }
     return {
-        "Location": {key.capitalize(): each for key, each in found.location.items()},
+        "Location": {key.capitalize(): text for key, text in source.location.items()},
         "Credential": credential,
-        "SkipSSLVerify": found.skip_ssl_verify,
+        "SkipSSLVerify": source.skip_ssl_verify,
     }

@@ -1,4 +1,4 @@
-"""Rendering of the args, references and artifacts of a phase."""
+"""Rendering of the arguments, references and artifacts of a phase."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from kanister_py.core.templates.jinja import JinjaTemplate
 
 ORIGINAL: Final = "; in Kanister's words: "
-"""Stands in a message before what Kanister would say; where there is room, a new line."""
+"""Separates our message from Kanister's. Replaced by a new line where there is space."""
 
 
 class RenderFailed(UsageError, reason="RenderFailed"):
-    """A template of a blueprint cannot be rendered.
+    """A template of a Blueprint cannot be rendered.
 
-    The message names the place, what is wrong there and what would be right; what
-    Kanister says of it, `original`, follows for searching. `path` is where the template
-    stands below what was rendered, `line` the place inside it, `cause` the error of
-    its engine.
+    The message has the place, the problem, the fix, and Kanister's message (`original`) for
+    searching. `path` is the path of the text below the rendered value, `line` the line in the text,
+    and `cause` the error of the engine.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class RenderFailed(UsageError, reason="RenderFailed"):
         self.line = cause.line
 
     def as_reference(self, name: str) -> RenderFailed:
-        """Give the failure as Kanister words it for one of a phase's `objects`."""
+        """Return the failure with Kanister's message for one of the `objects` of a phase."""
         original = f"could not render object reference {{{name}}}: {self.original}"
         return RenderFailed(self.where, self.why, original, self.path, self.cause)
 
@@ -54,8 +53,8 @@ class RenderFailed(UsageError, reason="RenderFailed"):
 class Origin(NamedTuple):
     """Origin of texts: their action, and their lines in a file.
 
-    `phases` are the names of its phases; `place_of` says `file:line` of a path inside
-    the action and a line of the text there, and is None where there is no file.
+    `phases` are the names of the phases. `place_of` returns `file:line` for a path in the action
+    and a line of the text; None without a file.
     """
 
     action: str = ""
@@ -63,18 +62,18 @@ class Origin(NamedTuple):
     place_of: Callable[[Path, int], str] | None = None
 
     def where(self, path: Path, line: int = 0) -> str:
-        """Name a place as in `backup/dump args.command[2] (blueprint.yaml:41)`."""
-        root, rest = self.action, path
+        """Describe a place, such as `backup/dump args.command[2] (blueprint.yaml:41)`."""
+        root, relative = self.action, path
         if self.action and path[:1] == ("deferPhase",):
-            root, rest = f"{self.action}/deferPhase", path[1:]
+            root, relative = f"{self.action}/deferPhase", path[1:]
         elif self.action and path[:1] == ("phases",) and isinstance(path[1], int):
-            root, rest = f"{self.action}/{self.phases[path[1]] or path[1]}", path[2:]
-        place = " ".join(filter(None, (root, text_of_path(rest))))
+            root, relative = f"{self.action}/{self.phases[path[1]] or path[1]}", path[2:]
+        place = " ".join(filter(None, (root, text_of_path(relative))))
         return f"{place} ({self.place_of(path, line)})" if self.place_of is not None else place
 
 
 class Text(NamedTuple):
-    """One text of a blueprint and the params that it is rendered over, as an execution."""
+    """Execution of one text of a Blueprint with its parameters."""
 
     engine: Engine
     template: str
@@ -91,19 +90,19 @@ class Text(NamedTuple):
         return self._jinja().execute(self.params, effects, limits)
 
     def _jinja(self) -> JinjaTemplate:
-        # Jinja2 takes longer to import than most runs take; they do without it.
+        # Imported on demand: importing Jinja2 takes longer than most runs.
         from kanister_py.core.templates.jinja import compile_jinja
 
         return compile_jinja(self.template)
 
 
 class Renderer(NamedTuple):
-    """Renderer of texts over params, in the language of one blueprint.
+    """Renderer for the texts of one Blueprint.
 
-    What it is handed of the world is `effects`. How much it may do in this process
-    (`limits`) holds for all args of a phase together, all its references, all artifacts
-    of an action, and for any other text by itself. `is_sure` unless the language is only
-    the likelier one. `base` leads from the action to what is rendered.
+    `effects` gives templates access to the outside. `limits` apply to all arguments of a phase
+    together, to all its references, to all artifacts of an action, and to any other single text.
+    `is_sure` is False if the engine is only a guess. `base` is the path of the rendered value in
+    the action.
     """
 
     engine: Engine = Engine.GO
@@ -114,15 +113,15 @@ class Renderer(NamedTuple):
     base: Path = ()
     budget: Budget | None = None
 
-    def _together(self) -> Renderer:
+    def _with_shared_budget(self) -> Renderer:
         return self._replace(budget=Budget(self.limits)) if self.budget is None else self
 
     def at(self, path: Path) -> Renderer:
-        """Give a renderer for what stands at a path of the action."""
+        """Return a renderer for the value at a path of the action."""
         return self._replace(base=path)
 
     def text(self, template: str, params: Params, path: Path = ()) -> str:
-        """Say what one text means."""
+        """Render one text."""
         if not is_template(template, self.engine):
             return template
         try:
@@ -141,37 +140,39 @@ class Renderer(NamedTuple):
         return execute(text, self.effects, self.limits, self.budget)
 
     def value(self, value: Any, params: Params, path: Path = ()) -> Any:
-        """Render every text inside a value, keys included; anything else stays what it is.
+        """Render all texts in a value, including keys; other values are unchanged.
 
-        What a template makes is text and is not read again: `"{{ 3 }}"` is `"3"`.
+        The result of a template is always text: `"{{ 3 }}"` is `"3"`.
         """
         if isinstance(value, str):
             return self.text(value, params, path)
         if isinstance(value, Mapping):
             return {
-                self.text(key, params, (*path, key)): self.value(each, params, (*path, key))
-                for key, each in value.items()
+                self.text(key, params, (*path, key)): self.value(child, params, (*path, key))
+                for key, child in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self.value(each, params, (*path, at)) for at, each in enumerate(value)]
+            return [
+                self.value(member, params, (*path, index)) for index, member in enumerate(value)
+            ]
         return value
 
     def args(self, args: Mapping[str, Any], params: Params, path: Path = ()) -> dict[str, Any]:
-        """Render the args of a phase. The names of args are rendered too, as any key is."""
-        rendered = self._together().value(args, params, path)
+        """Render the arguments of a phase, including their names."""
+        rendered = self._with_shared_budget().value(args, params, path)
         assert isinstance(rendered, dict)
         return rendered
 
     def references(
         self, objects: Mapping[str, Mapping[str, Any]], params: Params, path: Path = ()
     ) -> dict[str, dict[str, str]]:
-        """Render the `objects` of a phase: which Secrets and ConfigMaps it wants to see."""
+        """Render the `objects` of a phase: references to Secrets and ConfigMaps."""
         rendered = {}
-        together = self._together()
+        shared = self._with_shared_budget()
         for name, reference in objects.items():
             try:
                 rendered[name] = {
-                    key: together.text(_text_of(reference.get(key)), params, (*path, name, key))
+                    key: shared.text(_text_of(reference.get(key)), params, (*path, name, key))
                     for key in _REFERENCE_KEYS
                 }
             except RenderFailed as error:
@@ -181,32 +182,32 @@ class Renderer(NamedTuple):
     def artifacts(
         self, artifacts: Mapping[str, Mapping[str, Any]], params: Params, path: Path = ()
     ) -> dict[str, dict[str, Any]]:
-        """Render output artifacts: their values, never their keys."""
-        together = self._together()
+        """Render the values of output artifacts. Their keys are not templates."""
+        shared = self._with_shared_budget()
         rendered: dict[str, dict[str, Any]] = {}
         for name, artifact in artifacts.items():
-            made, key_value = rendered.setdefault(name, {}), artifact.get("keyValue")
+            values, key_value = rendered.setdefault(name, {}), artifact.get("keyValue")
             if key_value is not None:
-                made["keyValue"] = {
-                    key: together.text(_text_of(each), params, (*path, name, "keyValue", key))
-                    for key, each in key_value.items()
+                values["keyValue"] = {
+                    key: shared.text(_text_of(text), params, (*path, name, "keyValue", key))
+                    for key, text in key_value.items()
                 }
             if snapshot := artifact.get("kopiaSnapshot"):
                 place = (*path, name, "kopiaSnapshot")
-                made["kopiaSnapshot"] = together.text(snapshot, params, place)
+                values["kopiaSnapshot"] = shared.text(snapshot, params, place)
         return rendered
 
     def is_wanted(self, condition: str, params: Params, path: Path = ()) -> bool:
-        """Say whether a phase's `if` lets it run."""
-        return not is_no(self.text(condition, params, path))
+        """Return whether the `if` of a phase lets the phase run."""
+        return not is_false(self.text(condition, params, path))
 
 
 _REFERENCE_KEYS = ("apiVersion", "group", "resource", "kind", "name", "namespace")
 _NO = frozenset({"", "false", "0", "<no value>"})
 
 
-def is_no(condition: str) -> bool:
-    """Say whether a rendered `if` keeps its phase from running."""
+def is_false(condition: str) -> bool:
+    """Return whether a rendered `if` skips its phase."""
     return condition.strip() in _NO
 
 
@@ -215,7 +216,7 @@ def _text_of(value: object) -> str:
 
 
 def _original(error: TemplateError) -> str:
-    """Say what went wrong as Kanister does: of a missing key, it names no more than the key."""
+    """Return Kanister's message. For a missing key, it only contains the key."""
     if isinstance(error, KeyMissing):
         return f'Failed to render template: "{error.missing}" not found'
     return error.message

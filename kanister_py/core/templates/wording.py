@@ -1,7 +1,7 @@
-"""Wording of template errors: what was not found, what is there instead, what would be right.
+"""Messages for template errors: the missing name, the available names, and the fix.
 
-Go's own words say what its reader tripped over; these say what the author of a blueprint
-can do about it. Both are shown.
+Go's messages describe a problem of the parser; these messages tell authors what to change. Users
+see both.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from kanister_py.core.templates.param_types import ROOT_NAMES, TEMPLATE_PARAMS
 from kanister_py.core.yaml.documents import nearest
 from kanister_py.gotemplate.types import Kind
 
-_MOST_SHOWN: Final = 12
-_MOST_COMPARED: Final = 1000
+_MAX_SHOWN: Final = 12
+_MAX_COMPARED: Final = 1000
 
 
-def not_found(name: str, owner: str, there: Iterable[str]) -> str:
-    """Say that a name is not in something, and what is: the nearest names first."""
-    return f'no "{name}" in {owner}; {there_are(name, there)}'
+def not_found(name: str, owner: str, names: Iterable[str]) -> str:
+    """Return a message for a missing name, with the available names."""
+    return f'no "{name}" in {owner}; {available_names(name, names)}'
 
 
-def there_are(name: str, there: Iterable[str]) -> str:
-    """List what is there, the names nearest to the one that is not first."""
-    known = sorted(there)
-    if not known:
+def available_names(name: str, names: Iterable[str]) -> str:
+    """List the available names, beginning with those similar to `name`."""
+    sorted_names = sorted(names)
+    if not sorted_names:
         return "there is nothing in it"
-    near = nearest(name, known[:_MOST_COMPARED])
-    ordered = [*near, *(each for each in known if each not in near)]
-    left = len(ordered) - _MOST_SHOWN
-    more = f" and {left} more" if left > 0 else ""
-    return f"there are: {', '.join(ordered[:_MOST_SHOWN])}{more}"
+    near = nearest(name, sorted_names[:_MAX_COMPARED])
+    ordered = [*near, *(candidate for candidate in sorted_names if candidate not in near)]
+    hidden = len(ordered) - _MAX_SHOWN
+    more = f" and {hidden} more" if hidden > 0 else ""
+    return f"there are: {', '.join(ordered[:_MAX_SHOWN])}{more}"
 
 
 def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> str:
-    """Say what is wrong with a template so that its author can mend it.
+    """Explain an error of a template so that its author can fix it.
 
-    `roots` gives what there is at the top of the tree for this very action.
+    `roots` returns the top-level parameters that are set for the action.
     """
     if isinstance(error, TemplateParseError):
         return explain_syntax(error)
@@ -51,20 +51,20 @@ def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> 
     if not error.missing:
         hint = f"; {_SIGN}" if "incompatible types" in error.why and "'" in error.context else ""
         return f"{error.why}, in <{error.context}>{hint}" if error.context else error.message
-    owner = error.owner or "what stands before it"
+    owner = error.owner or "the value before it"
     if error.why.startswith(_NIL):
-        absent = f'{owner} is not there, and has no "{error.missing}"'
+        absent = f'{owner} is missing and has no "{error.missing}"'
         is_root = owner.count(".") == 1 and owner.startswith(".")
-        return f"{absent}; {there_are(owner[1:], roots())}" if is_root else absent
+        return f"{absent}; {available_names(owner[1:], roots())}" if is_root else absent
     if not error.available and error.why.startswith(_NO_FIELD):
         kind = _KINDS.get(error.kind, error.kind)
         return f'no "{error.missing}" in {owner}, which is {kind}'
     if not error.owner and error.kind == _ROOT:
-        return f"there is no .{error.missing}; {there_are(error.missing, error.available)}"
+        return f"there is no .{error.missing}; {available_names(error.missing, error.available)}"
     return not_found(error.missing, error.owner or "it", error.available)
 
 
-_SIGN: Final = "'x' is the number of a sign: a text stands in double quotes"
+_SIGN: Final = "'x' is a character code: write text in double quotes"
 _NIL: Final = ("nil pointer", "nil data")
 _ROOT: Final = "param.TemplateParams"
 _NO_FIELD: Final = "can't evaluate field"
@@ -72,48 +72,48 @@ _KINDS: Final = {
     "string": "text",
     "bool": "true or false",
     **dict.fromkeys(("int", "int64", "float64", "uint8"), "a number"),
-    "[]string": "a list; {{ index … 0 }} gives its first",
-    "[]interface {}": "a list; {{ index … 0 }} gives its first",
+    "[]string": "a list; {{ index … 0 }} returns the first member",
+    "[]interface {}": "a list; {{ index … 0 }} returns the first member",
 }
 
 
-# Names that lead nowhere, whatever an action is about
+# Paths that cannot exist in any action
 
 _CONTAINERS = (Kind.MAP, Kind.STRUCT, Kind.INTERFACE)
 
 
 def why_impossible(names: Sequence[str], engine: Engine) -> str:
-    """Say why a chain of names from the top of the tree leads nowhere; nothing if it may.
+    """Explain why a path of names from the root cannot exist; empty if it may exist.
 
-    The first name is one of `ROOTS`. What an `index` reads is in a map, or not there; `[]` is
-    a member of a list or a map.
+    The first name is one of `ROOTS`. `[]` stands for a member of a list or a map. A path that an
+    `index` reads goes through maps.
     """
-    here = TEMPLATE_PARAMS.fields[names[0]].type
+    current = TEMPLATE_PARAMS.fields[names[0]].type
     for position, name in enumerate(names[1:], 1):
-        while here.kind is Kind.POINTER and here.elem is not None:
-            here = here.elem
+        while current.kind is Kind.POINTER and current.elem is not None:
+            current = current.elem
         owner = ("." if engine is Engine.GO else "") + ".".join(names[:position])
         owner = owner.replace(".[]", "[…]")
-        if name == "[]" and here.kind is not Kind.MAP:
-            if here.kind is not Kind.SLICE or here.elem is None:
+        if name == "[]" and current.kind is not Kind.MAP:
+            if current.kind is not Kind.SLICE or current.elem is None:
                 return ""
-            here = here.elem
+            current = current.elem
             continue
-        if here.kind is Kind.STRUCT:
-            field = here.field(name)
+        if current.kind is Kind.STRUCT:
+            field = current.field(name)
             if field is None:
-                if name in here.methods or (engine is Engine.JINJA2 and name in _OF_MAPS):
+                if name in current.methods or (engine is Engine.JINJA2 and name in _OF_MAPS):
                     return ""
-                own = (each for each, of in here.fields.items() if not of.embedded)
-                return not_found(name, owner, (*own, *here.promoted))
-            here = field.type
-        elif here.kind is Kind.MAP and here.elem is not None:
-            here = here.elem
-        elif here.kind in _CONTAINERS or engine is Engine.JINJA2 or name in here.methods:
-            # Nothing more is known, or texts and lists have methods.
+                own = (entry for entry, inner in current.fields.items() if not inner.embedded)
+                return not_found(name, owner, (*own, *current.promoted))
+            current = field.type
+        elif current.kind is Kind.MAP and current.elem is not None:
+            current = current.elem
+        elif current.kind in _CONTAINERS or engine is Engine.JINJA2 or name in current.methods:
+            # The type is unknown, or texts and lists have methods.
             return ""
         else:
-            return f'no "{name}" in {owner}, which is {_WORDS.get(here.kind, here.name)}'
+            return f'no "{name}" in {owner}, which is {_WORDS.get(current.kind, current.name)}'
     return ""
 
 
@@ -123,17 +123,17 @@ _WORDS = {
     Kind.BOOL: "true or false",
     Kind.INT: "a number",
     Kind.INT64: "a number",
-    Kind.SLICE: "a list: {{ index … 0 }} gives its first",
+    Kind.SLICE: "a list: {{ index … 0 }} returns the first member",
 }
 
 
-# Texts that are no templates
+# Texts with syntax errors
 
 
 def explain_unreadable(
     error: TemplateParseError, text: str, engine: Engine, *, is_sure: bool
 ) -> str:
-    """Say why a text is no template; where its language is a guess, of either language."""
+    """Explain a syntax error; if the engine is only a guess, for both engines."""
     why = explain_syntax(error)
     if is_sure:
         return why
@@ -148,49 +148,52 @@ _NAMES: Final = {Engine.GO: "a Go template", Engine.JINJA2: "Jinja2"}
 
 
 def explain_syntax(error: TemplateError) -> str:
-    """Say why a text is no template, and how what was probably meant is written."""
+    """Explain a syntax error and how to fix it."""
     why = _OF_GO.sub("", error.message)
     undefined = _UNDEFINED.fullmatch(why)
     if undefined is not None:
         name = undefined[1]
         if name in ROOT_NAMES:
-            return f'there is no function "{name}"; what is read begins with a dot: .{name}'
-        known = [*blueprint_functions()]
-        message = f'there is no function "{name}"{did_you_mean(nearest(name, known))}'
-        is_near = bool(get_close_matches(name, known, n=1, cutoff=_NEAR))
-        return message if is_near else f'{message.rstrip("?")}; a text stands in quotes: "{name}"'
+            return f'there is no function "{name}"; a parameter begins with a dot: .{name}'
+        functions = [*blueprint_functions()]
+        message = f'there is no function "{name}"{did_you_mean(nearest(name, functions))}'
+        is_near = bool(get_close_matches(name, functions, n=1, cutoff=_NEAR))
+        return message if is_near else f'{message.rstrip("?")}; write text in quotes: "{name}"'
     hint = next((hint for part, hint in _HINTS if part in why), "")
     return f"{why}; {hint}" if hint else why
 
 
 _NEAR: Final = 0.75
-"""From which likeness on a name is more likely a misspelt function than a text."""
+"""Minimum similarity for treating a name as a misspelt function instead of a text."""
 _OF_GO: Final = re.compile(r"^template: \w+:\d+: ")
 _UNDEFINED: Final = re.compile(r'function "(.*)" not defined')
 _HINTS: Final = (
     (
         "bad character U+002D '-'",
-        'a key with a hyphen is read with index: {{ index .Options "a-b" }}',
+        'read a key with a hyphen with index: {{ index .Options "a-b" }}',
     ),
-    ("bad character U+005B '['", "an element is read with index: {{ index .List 0 }}"),
-    ("bad character", "it has no meaning inside {{ }}"),
+    ("bad character U+005B '['", "read a member of a list with index: {{ index .List 0 }}"),
+    ("bad character", "the character has no meaning inside {{ }}"),
     ("unexpected EOF", "an {{ if }}, {{ range }} or {{ with }} lacks its {{ end }}"),
-    ("unexpected {{end}}", "it ends nothing: no {{ if }}, {{ range }} or {{ with }} is open"),
-    ("unexpected {{else}}", "it belongs into an {{ if }}, {{ range }} or {{ with }}"),
-    ("unclosed action", "an {{ is closed with }}"),
-    ('unexpected "}" in operand', "an {{ is closed with }}"),
-    ("unterminated quoted string", 'a text ends with the quote that it begins with: "a"'),
-    ("unterminated raw quoted string", "a text ends with the quote that it begins with: `a`"),
+    (
+        "unexpected {{end}}",
+        "there is nothing to end: no {{ if }}, {{ range }} or {{ with }} is open",
+    ),
+    ("unexpected {{else}}", "it must be inside an {{ if }}, {{ range }} or {{ with }}"),
+    ("unclosed action", "close {{ with }}"),
+    ('unexpected "}" in operand', "close {{ with }}"),
+    ("unterminated quoted string", 'end a text with the quote that begins it: "a"'),
+    ("unterminated raw quoted string", "end a text with the quote that begins it: `a`"),
     ("malformed character constant", _SIGN),
-    ('unexpected "{" in', "an action is opened by two braces, and none stand inside it"),
-    ('unexpected "="', "values are compared with eq: {{ if eq .A .B }}"),
-    ('unexpected "&"', "conditions are joined with and: {{ if and .A .B }}"),
-    ('unexpected "!"', "a condition is turned round with not: {{ if not .A }}"),
-    ('unexpected ">"', "values are compared with gt and ge: {{ if gt .A .B }}"),
-    ('unexpected "<"', "values are compared with lt and le: {{ if lt .A .B }}"),
-    ('unexpected "+"', "numbers are added with add: {{ add .A .B }}"),
+    ('unexpected "{" in', "an action begins with two braces and contains no others"),
+    ('unexpected "="', "compare values with eq: {{ if eq .A .B }}"),
+    ('unexpected "&"', "combine conditions with and: {{ if and .A .B }}"),
+    ('unexpected "!"', "negate a condition with not: {{ if not .A }}"),
+    ('unexpected ">"', "compare values with gt and ge: {{ if gt .A .B }}"),
+    ('unexpected "<"', "compare values with lt and le: {{ if lt .A .B }}"),
+    ('unexpected "+"', "add numbers with add: {{ add .A .B }}"),
     ("unexpected <.>", "a name follows each dot"),
-    ("missing value for", "it wants an expression: {{ if .Options.x }}"),
-    ("undefined variable", "a variable is set before it is read: {{ $x := .Options.x }}"),
+    ("missing value for", "an expression is missing: {{ if .Options.x }}"),
+    ("undefined variable", "set a variable before reading it: {{ $x := .Options.x }}"),
     ("missing value for command", "a function or a field follows each |"),
 )

@@ -35,7 +35,7 @@ GO = Renderer(Engine.GO)
         ),
         pytest.param(
             "{{ .Deployment.Name }}",
-            '.Deployment is not there, and has no "Name"; there are: ',
+            '.Deployment is missing and has no "Name"; there are: ',
             id="another workload",
         ),
         pytest.param(
@@ -50,7 +50,7 @@ GO = Renderer(Engine.GO)
         ),
         pytest.param(
             "{{ .Profile.Credential.Secret.Data.x }}",
-            '.Profile.Credential.Secret is not there, and has no "Data"',
+            '.Profile.Credential.Secret is missing and has no "Data"',
             id="a credential of another type",
         ),
         pytest.param(
@@ -58,17 +58,17 @@ GO = Renderer(Engine.GO)
         ),
         pytest.param(
             "{{ .Object.spec.ports.first }}",
-            'no "first" in .Object.spec.ports, which is a list; {{ index … 0 }} gives its first',
+            'no "first" in .Object.spec.ports, which is a list; {{ index … 0 }} returns the first',
             id="a field of a list",
         ),
         pytest.param(
             "{{ .Object.spec.paused.x }}",
-            '.Object.spec.paused is not there, and has no "x"',
+            '.Object.spec.paused is missing and has no "x"',
             id="below a null",
         ),
         pytest.param(
             "{{ range .Object.spec.ports }}{{ .x }}{{ end }}",
-            'no "x" in what stands before it, which is a number',
+            'no "x" in the value before it, which is a number',
             id="below the dot",
         ),
         pytest.param(
@@ -86,7 +86,7 @@ GO = Renderer(Engine.GO)
         ),
         pytest.param(
             "{{ .Options.a-b }}",
-            'a key with a hyphen is read with index: {{ index .Options "a-b" }}',
+            'read a key with a hyphen with index: {{ index .Options "a-b" }}',
             id="a hyphen",
         ),
         pytest.param(
@@ -95,26 +95,26 @@ GO = Renderer(Engine.GO)
             id="a function",
         ),
         pytest.param(
-            "{{ Options.image }}", "what is read begins with a dot: .Options", id="a dot forgotten"
+            "{{ Options.image }}", "a parameter begins with a dot: .Options", id="a dot forgotten"
         ),
         pytest.param(
             "{{ .Options.image | default postgres }}",
-            'there is no function "postgres"; did you mean mustRest; a text stands in quotes: "p',
+            'there is no function "postgres"; did you mean mustRest; write text in quotes: "p',
             id="quotes forgotten",
         ),
         pytest.param(
-            "{{ eq .Options.image 'x' }}", "a text stands in double quotes", id="single quotes"
+            "{{ eq .Options.image 'x' }}", "write text in double quotes", id="single quotes"
         ),
         pytest.param(
-            "{{ eq .Options.image 'xy' }}", "a text stands in double quotes", id="more of them"
+            "{{ eq .Options.image 'xy' }}", "write text in double quotes", id="more of them"
         ),
         pytest.param(
-            "{{{ .Options.image }}}", "an action is opened by two braces", id="three braces"
+            "{{{ .Options.image }}}", "an action begins with two braces", id="three braces"
         ),
         pytest.param("{{ if .Options.image }}x", "lacks its {{ end }}", id="an end"),
         pytest.param(
             "{{ if .Options.image == `x` }}y{{ end }}",
-            "values are compared with eq: {{ if eq .A .B }}",
+            "compare values with eq: {{ if eq .A .B }}",
             id="a comparison",
         ),
     ],

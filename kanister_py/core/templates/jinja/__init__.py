@@ -1,9 +1,8 @@
-"""Jinja2 for blueprints: the same params, in Jinja2's own sandbox.
+"""Jinja2 templates of Blueprints, with the same parameters as Go templates, in a sandbox.
 
-    compile_jinja(text).execute(params, effects)
+compile_jinja(text).execute(params, effects)
 
-`values` says what a template sees of the params, `sandbox` what it may reach, and
-`filters` what it may call.
+`values` converts the parameters, `sandbox` restricts access, and `filters` has the functions.
 """
 
 from kanister_py.core.templates.jinja.template import JinjaTemplate, compile_jinja, parse_jinja

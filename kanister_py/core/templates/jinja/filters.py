@@ -1,7 +1,7 @@
-"""Filters, tests and functions of Jinja2 templates of blueprints.
+"""Filters, tests and functions of Jinja2 templates in Blueprints.
 
-Those of Jinja2 that make sense in a blueprint; and those that Go templates have under
-sprig's names, with the value in front as Jinja2 pipes it.
+These are Jinja2's own that are useful in Blueprints, and the functions of Go templates with the
+names of sprig. The piped value is the first argument, as usual in Jinja2.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ _OF_TEXT = ("center", "indent", "replace")
 _NO_TESTS = frozenset({"callable", "escaped", "filter", "sameas", "test"})
 
 
-# All filters take the context: without it, Jinja2 evaluates those of constants while it
-# compiles a text, where nothing limits them.
+# All filters take the context. Jinja2 evaluates filters without context on constants at compile
+# time, where no limits apply.
 
 
 def _of_jinja(name: str, change: Callable[[Any], Any] = lambda value: value) -> Callable[..., Any]:
-    """Return one of Jinja2's filters; a list for what it yields, since lists can be printed."""
+    """Return one of Jinja2's filters. Iterators are converted to lists, which can be printed."""
     function = cast("Callable[..., Any]", JINJA_FILTERS[name])
     passed = getattr(getattr(function, "jinja_pass_arg", None), "name", "")
 
@@ -91,10 +91,10 @@ def _of_jinja(name: str, change: Callable[[Any], Any] = lambda value: value) -> 
 
 @pass_context
 def join(context: BlueprintContext, value: Any, separator: str = "", attribute: Any = None) -> str:
-    """Join values as they are printed."""
+    """Join values in their printed form."""
     items: Iterable[Any] = value
     if attribute is not None:
-        items = (context.environment.getitem(each, attribute) for each in value)
+        items = (context.environment.getitem(member, attribute) for member in value)
     return str(separator).join(map(text_of, items))
 
 
@@ -107,22 +107,22 @@ def _format(_context: BlueprintContext, value: str, *args: Any) -> str:
     return value % tuple(shown)
 
 
-# Go's functions
+# Functions of Go templates
 
 
 def call_go(context: BlueprintContext, name: str, *args: Any) -> Any:
-    """Call one of the functions that Go templates have."""
+    """Call a function of Go templates."""
     function = blueprint_functions()[name]
     params = list(function.params)
     if function.is_variadic:
         params += params[-1:] * (len(args) - len(params))
         params = params[: max(len(args), len(function.params) - 1)]
     if len(args) != len(params):
-        raise TemplateRuntimeError(f"{name} wants {len(params)} values, found {len(args)}")
-    given = [_typed(name, param, arg) for param, arg in zip(params, args, strict=True)]
+        raise TemplateRuntimeError(f"{name} needs {len(params)} values, found {len(args)}")
+    values = [_typed(name, param, arg) for param, arg in zip(params, args, strict=True)]
     if function.wants_context:
-        given = [context.go, *given]
-    return view_of(function.call(*given))
+        values = [context.go, *values]
+    return view_of(function.call(*values))
 
 
 _PYTHON_KINDS: Mapping[Kind, tuple[type, ...]] = {
@@ -140,13 +140,13 @@ def _typed(name: str, param: GoType, value: Any) -> Any:
         return text_of(value)
     kinds = _PYTHON_KINDS.get(param.kind, (object,) if param.kind is Kind.INTERFACE else (int,))
     if not isinstance(value, kinds):
-        raise TemplateRuntimeError(f"{name} does not take {name_of(value)}")
-    made = go_value_of(value)
-    return made if param.kind is Kind.STRUCT else wrap(param, made)
+        raise TemplateRuntimeError(f"{name} does not accept {name_of(value)}")
+    go_value = go_value_of(value)
+    return go_value if param.kind is Kind.STRUCT else wrap(param, go_value)
 
 
 def _piped(name: str) -> Callable[..., Any]:
-    """Make a filter of a Go function, whose last value is what is piped in."""
+    """Return a filter for a Go function whose last argument is the piped value."""
 
     @pass_context
     def call(context: BlueprintContext, value: Any, *args: Any) -> Any:
@@ -157,7 +157,7 @@ def _piped(name: str) -> Callable[..., Any]:
     return call
 
 
-# A number before one that wants a text counts as the text it prints as.
+# A number is accepted where text is expected.
 _PIPED = (
     "abbrev",
     "adler32sum",
@@ -212,20 +212,20 @@ def _moment(context: BlueprintContext, value: Any) -> Time:
         return from_unix(value, 0, zone)
     if isinstance(value, str):
         return parse_time("2006-01-02T15:04:05.999999999Z07:00", value, zone)
-    raise TemplateRuntimeError(f"A date is made of a time, found {name_of(value)}")
+    raise TemplateRuntimeError(f"A date needs a time, found {name_of(value)}")
 
 
 @pass_context
 def _date(context: BlueprintContext, value: Any, layout: str = "2006-01-02", zone: str = "") -> Any:
-    """Write a moment as the layout writes Go's reference time.
+    """Format a time with a layout in terms of Go's reference time.
 
-    Unlike in Go templates, a text is read as the moment it says, and never as now.
+    Unlike in Go templates, a text is parsed as a time instead of meaning the current time.
     """
     if isinstance(value, Undefined):
         return str(value)
     effects = context.go.effects
-    zoned = effects.load_zone(zone) if zone else effects.zone
-    return format_time(_moment(context, value).in_zone(zoned), layout)
+    time_zone = effects.load_zone(zone) if zone else effects.zone
+    return format_time(_moment(context, value).in_zone(time_zone), layout)
 
 
 @pass_context
@@ -253,14 +253,14 @@ TESTS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-# What can be called by its name
+# Global functions
 
 
 def _range(*bounds: int) -> range:
-    found = range(*bounds)
-    if len(found) > MAX_RANGE:
+    numbers = range(*bounds)
+    if len(numbers) > MAX_RANGE:
         raise LimitExceeded("size", f"a range has at most {MAX_RANGE} numbers")
-    return found
+    return numbers
 
 
 @pass_context

@@ -1,4 +1,4 @@
-"""Sandbox of Jinja2 templates: Jinja2's own, over data that is read by Go's names."""
+"""Sandbox of Jinja2 templates: Jinja2's own, with access to the parameters by Go's names."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from jinja2.utils import missing
 from kanister_py.core.errors import did_you_mean
 from kanister_py.core.templates.jinja.values import MapView, name_of, view_of
 from kanister_py.core.templates.param_types import ROOT_NAMES
-from kanister_py.core.templates.wording import there_are
+from kanister_py.core.templates.wording import available_names
 from kanister_py.core.yaml.documents import nearest
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.times import TIME, Time
 
 
 class BlueprintContext(JinjaContext):
-    """The names of one execution: what the template sets itself, and the params behind that."""
+    """Names in one execution: those that the template sets, then the parameters."""
 
     go: Context
-    """What the functions of Go templates are handed."""
+    """Context for functions of Go templates."""
     root: Mapping[str, Any]
     names: Container[str] = ROOT_NAMES
 
@@ -36,7 +36,7 @@ class BlueprintContext(JinjaContext):
 
 
 class Missing(StrictUndefined):
-    """Undefined value; any use of it is an error that names it."""
+    """Undefined value; any use raises an error with its name."""
 
     __slots__ = ()
 
@@ -50,14 +50,13 @@ class Missing(StrictUndefined):
 
 
 class BlueprintEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja2 as blueprints have it.
+    """Jinja2 environment of Blueprints.
 
-    Maps are read by key before they are asked for a method, and times have the methods
-    that Go's have. Errors say what there is instead.
+    Keys of maps win over methods, times have Go's methods, and errors list the available names.
     """
 
     context_class = BlueprintContext
-    # Python works out `'a' * 10**9` when it compiles; a call is left for the execution.
+    # Python evaluates `'a' * 10**9` at compile time; an intercepted operator is called at run time.
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
     intercepted_unops = frozenset({"+", "-"})
 
@@ -70,9 +69,9 @@ class BlueprintEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(obj, Time):
             method = _method_of_time(obj, attribute)
             return self._absent(obj, attribute) if method is None else method
-        found = super().getattr(obj, attribute)
-        is_absent = isinstance(found, Undefined) and not isinstance(obj, Undefined)
-        return self._absent(obj, attribute) if is_absent else found
+        value = super().getattr(obj, attribute)
+        is_absent = isinstance(value, Undefined) and not isinstance(obj, Undefined)
+        return self._absent(obj, attribute) if is_absent else value
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         if isinstance(obj, Mapping):
@@ -82,16 +81,16 @@ class BlueprintEnvironment(ImmutableSandboxedEnvironment):
                 return self._absent(obj, argument)
         if isinstance(argument, str) and isinstance(obj, Time):
             return self.getattr(obj, argument)
-        found = super().getitem(obj, argument)
-        is_absent = isinstance(found, Undefined) and not isinstance(obj, Undefined)
-        return self._absent(obj, argument) if is_absent else found
+        value = super().getitem(obj, argument)
+        is_absent = isinstance(value, Undefined) and not isinstance(obj, Undefined)
+        return self._absent(obj, argument) if is_absent else value
 
     def _absent(self, obj: Any, name: Any) -> Undefined:
         where = name_of(obj)
         if isinstance(obj, MapView) and obj.name:
             where = obj.name
         if isinstance(obj, Mapping):
-            where += f"; {there_are(str(name), map(str, obj))}"
+            where += f"; {available_names(str(name), map(str, obj))}"
         return self.undefined(hint=f"{name!r} is undefined in {where}", obj=obj, name=name)
 
 
@@ -104,7 +103,7 @@ def _method_of_map(owner: Mapping[Any, Any], name: str) -> Callable[..., Any] | 
     def call() -> list[Any]:
         return list(getattr(owner, name)())
 
-    # Authors of templates read it in Python's complaint about too many arguments.
+    # Python's message about a wrong number of arguments contains this name.
     call.__qualname__ = name
     return call
 

@@ -1,4 +1,4 @@
-"""Jinja2 templates: a text compiled once and rendered many times."""
+"""Jinja2 templates, compiled once and cached."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from kanister_py.gotemplate.limits import DEFAULT, MAX_CHARACTERS, UNLIMITED, Co
 from kanister_py.gotemplate.values import byte_length
 
 NO_FUNCTIONS: Mapping[str, Callable[..., Any]] = {}
-_MOST_KEPT = 2048
+_MAX_CACHED = 2048
 
-# What Python raises when a template does to a value what the value cannot do.
-_MISUSES = (
+# Errors that Python raises for invalid operations on values.
+_EXECUTION_ERRORS = (
     JinjaError,
     GoError,
     ArithmeticError,
@@ -51,16 +51,16 @@ _MISUSES = (
 )
 
 
-class _Joining(NodeTransformer):
-    """Transformer of `a ~ b` into a join, so that values are joined as they are printed."""
+class _ConcatToJoin(NodeTransformer):
+    """Transformer of `a ~ b` into a join, so that values are joined in their printed form."""
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - Jinja2 looks for it
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - Jinja2 calls it by this name
         self.generic_visit(node)
         items = nodes.List(node.nodes, lineno=node.lineno)
         return nodes.Filter(items, "join", [], [], None, None, lineno=node.lineno)
 
 
-# A template of nothing but these costs in proportion to its own length and that of its data.
+# The cost of templates with only these nodes is proportional to their size and data.
 _CHEAP_NODES = (
     nodes.Template,
     nodes.Output,
@@ -101,20 +101,20 @@ _CHEAP_FILTERS = frozenset(
         "upper",
     )
 )
-_MOST_CHEAP_NODES = 200
+_MAX_CHEAP_NODES = 200
 
 
 def _is_costly(tree: nodes.Template) -> bool:
-    """Return False if rendering is known to be cheap, whatever the data."""
+    """Return False if rendering is cheap for all data."""
     for number, node in enumerate(tree.find_all(nodes.Node)):
-        if number > _MOST_CHEAP_NODES or not isinstance(node, _CHEAP_NODES):
+        if number > _MAX_CHEAP_NODES or not isinstance(node, _CHEAP_NODES):
             return True
         if isinstance(node, nodes.Filter) and node.name not in _CHEAP_FILTERS:
             return True
     return False
 
 
-_OTHER_TEMPLATES: Mapping[type[nodes.Node], str] = {
+_LOADING_STATEMENTS: Mapping[type[nodes.Node], str] = {
     nodes.Include: "include",
     nodes.Import: "import",
     nodes.FromImport: "from … import",
@@ -122,11 +122,13 @@ _OTHER_TEMPLATES: Mapping[type[nodes.Node], str] = {
 }
 
 
-def _check(tree: nodes.Template) -> None:
-    """Refuse statements that need a loader: there is none."""
-    for node in tree.find_all(tuple(_OTHER_TEMPLATES)):
-        name = _OTHER_TEMPLATES[type(node)]
-        raise TemplateSyntaxError(f"{name} has no other template to read here", node.lineno)
+def _check_statements(tree: nodes.Template) -> None:
+    """Refuse statements that need a template loader."""
+    for node in tree.find_all(tuple(_LOADING_STATEMENTS)):
+        name = _LOADING_STATEMENTS[type(node)]
+        raise TemplateSyntaxError(
+            f"{name} is not supported: there are no other templates", node.lineno
+        )
 
 
 # Templates
@@ -139,7 +141,7 @@ def _environment() -> BlueprintEnvironment:
         finalize=text_of,
         autoescape=False,
         keep_trailing_newline=True,
-        # Constants would be evaluated while the text is compiled, where nothing limits them.
+        # Do not evaluate constants at compile time, where no limits apply.
         optimized=False,
         extensions=["jinja2.ext.loopcontrols"],
     )
@@ -150,10 +152,9 @@ def _environment() -> BlueprintEnvironment:
 
 
 class JinjaTemplate(NamedTuple):
-    """A compiled template.
+    """Compiled template.
 
-    Nothing here limits its time and memory: `is_costly` unless it cannot take much of
-    either.
+    `execute` does not limit time and memory: check `is_costly` first.
     """
 
     template: Template
@@ -166,9 +167,9 @@ class JinjaTemplate(NamedTuple):
         limits: Limits = DEFAULT,
         functions: Mapping[str, Callable[..., Any]] = NO_FUNCTIONS,
     ) -> str:
-        """Render the template over params, or over plain data whose keys are its names.
+        """Render the template with parameters, or with a mapping of top-level names.
 
-        `functions` may be called besides those that every template has.
+        `functions` are additional functions for this template.
         """
         context = self.template.new_context(dict(functions))
         assert isinstance(context, BlueprintContext)
@@ -183,21 +184,21 @@ class JinjaTemplate(NamedTuple):
             for piece in self.template.root_render_func(context):
                 size += byte_length(piece)
                 if size > limits.size:
-                    raise LimitExceeded("size", f"it makes more than {limits.size} bytes")
+                    raise LimitExceeded("size", f"the output is larger than {limits.size} bytes")
                 pieces.append(piece)
         except LimitExceeded as error:
             error.line = self._line_of(error)
             raise
         except RecursionError:
-            raise LimitExceeded("depth", "it is nested too deep") from None
-        except _MISUSES as error:
+            raise LimitExceeded("depth", "the template is nested too deeply") from None
+        except _EXECUTION_ERRORS as error:
             line, why = self._line_of(error), str(error) or type(error).__name__
             kind = TemplateUndefined if isinstance(error, UndefinedError) else TemplateExecError
             raise kind(f"Line {line}: {why}", line=line, why=why) from None
         return "".join(pieces)
 
     def _line_of(self, error: BaseException) -> int:
-        """Give the line of the template where it happened; the innermost one counts."""
+        """Return the line of the template that raised the error, at the innermost level."""
         line = 0
         place: TracebackType | None = error.__traceback__
         while place is not None:
@@ -207,41 +208,41 @@ class JinjaTemplate(NamedTuple):
         return line
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_MAX_CACHED)
 def compile_jinja(text: str) -> JinjaTemplate:
-    """Parse a text, or take what an earlier call made of it."""
+    """Compile a text, or return the cached result."""
     environment = _environment()
     if len(text) > MAX_CHARACTERS:
         raise _unreadable(f"a template has at most {MAX_CHARACTERS} characters", 0)
     try:
         tree = environment.parse(text)
-        _check(tree)
+        _check_statements(tree)
         is_costly = _is_costly(tree)
-        code = environment.compile(_Joining().visit(tree))
+        code = environment.compile(_ConcatToJoin().visit(tree))
         template = Template.from_code(environment, code, environment.globals)
         return JinjaTemplate(template, is_costly)
     except TemplateSyntaxError as error:
-        raise _unreadable(_meant(str(error.message), environment), error.lineno) from None
+        raise _unreadable(_with_suggestion(str(error.message), environment), error.lineno) from None
     except (RecursionError, MemoryError, SyntaxError):
-        # The last is what Python says of code that is nested deeper than it allows.
-        raise _unreadable("it is nested too deep", 0) from None
+        # Python raises SyntaxError for code that is nested too deeply.
+        raise _unreadable("the template is nested too deeply", 0) from None
     except ValueError as error:
         raise _unreadable(str(error), 0) from None
 
 
 def parse_jinja(text: str) -> nodes.Template:
-    """Give the tree of a text that can be compiled, or say why it cannot."""
+    """Parse a text into a tree. Raises TemplateParseError for syntax errors."""
     compile_jinja(text)
     return _environment().parse(text)
 
 
-def _meant(why: str, environment: Environment) -> str:
-    """Name the filter or test that may be meant by one that is not known."""
-    found = _UNKNOWN.fullmatch(why)
-    if found is None:
+def _with_suggestion(why: str, environment: Environment) -> str:
+    """Add a suggestion to a message about an unknown filter or test."""
+    match = _UNKNOWN.fullmatch(why)
+    if match is None:
         return why.removesuffix(".")
-    known = environment.filters if found[1] == "filter" else environment.tests
-    return f"there is no {found[1]} {found[2]}{did_you_mean(nearest(found[2], [*known]))}"
+    names = environment.filters if match[1] == "filter" else environment.tests
+    return f"there is no {match[1]} {match[2]}{did_you_mean(nearest(match[2], [*names]))}"
 
 
 _UNKNOWN: Final = re.compile(r"No (filter|test) named '(.*)'\.")

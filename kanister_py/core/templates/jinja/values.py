@@ -1,7 +1,7 @@
-"""Values of a Jinja2 template: how it sees the parameters, and how values print.
+"""Values in Jinja2 templates: conversion from Go values, and printing.
 
-The names of what it sees are Go's, the values are plain: bytes are text, nil is none, and
-structs are maps. Nothing can be changed, and nothing is converted before it is read.
+Names are those of Go. Values are plain: bytes become text, nil becomes none, and structs become
+maps. Values are read-only and converted on access.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from kanister_py.gotemplate.values import NilPointer, Struct, Value, from_bytes
 
 
 class MapView(Mapping[Any, Any]):
-    """A Go map or struct, to be read by key. The fields of embedded structs count.
+    """Read-only view of a Go map or struct. Fields of embedded structs are included.
 
-    `name` is how a template got here, for errors.
+    `name` is the path in the template, for error messages.
     """
 
     __slots__ = ("name", "source")
@@ -44,7 +44,7 @@ class MapView(Mapping[Any, Any]):
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self.source, Struct):
             struct = self.source.struct
-            embedded = {name for name, each in struct.fields.items() if each.embedded}
+            embedded = {name for name, field in struct.fields.items() if field.embedded}
             yield from (name for name in struct.fields if name not in embedded)
             yield from (name for name in struct.promoted if name not in embedded)
         else:
@@ -60,14 +60,14 @@ class MapView(Mapping[Any, Any]):
             return dict(self.items()) == dict(other.items())
         return isinstance(other, dict) and dict(self.items()) == other
 
-    __hash__ = None  # type: ignore[assignment]  # Python's way to say that none is a key
+    __hash__ = None  # type: ignore[assignment]  # marks the class as not hashable
 
     def __repr__(self) -> str:
         return "<map>"
 
 
 def view_of(value: Value, name: str = "") -> Any:
-    """Show a Go value, reached by `name`, to a Jinja2 template."""
+    """Convert a Go value for a Jinja2 template; `name` is its path."""
     kind = type(value)
     if value is None or kind in (str, bool, int, float):
         return value
@@ -78,7 +78,7 @@ def view_of(value: Value, name: str = "") -> Any:
     if isinstance(value, Mapping):
         return MapView(value, name)
     if isinstance(value, list | tuple):
-        return [view_of(each, f"{name}[{at}]") for at, each in enumerate(value)]
+        return [view_of(member, f"{name}[{index}]") for index, member in enumerate(value)]
     if isinstance(value, NilPointer):
         return None
     if isinstance(value, int):
@@ -87,13 +87,13 @@ def view_of(value: Value, name: str = "") -> Any:
 
 
 def go_value_of(value: Any) -> Value:
-    """Turn what a template made or was shown into a value for a Go function."""
+    """Convert a value of a template for a Go function."""
     if isinstance(value, MapView):
         return value.source
     if isinstance(value, Mapping):
-        return {str(key): go_value_of(each) for key, each in value.items()}
+        return {str(key): go_value_of(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [go_value_of(each) for each in value]
+        return [go_value_of(member) for member in value]
     return value
 
 
@@ -101,7 +101,7 @@ def go_value_of(value: Any) -> Value:
 
 
 def text_of(value: Any) -> str:
-    """Print a value as YAML would write it: `true`, nothing for none, JSON for lists."""
+    """Print a value like YAML: `true`, an empty text for none, JSON for lists."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -122,7 +122,7 @@ def text_of(value: Any) -> str:
 
 
 def name_of(value: Any) -> str:
-    """Name the kind of a value, for an error."""
+    """Describe the type of a value, for an error message."""
     names: tuple[tuple[Any, str], ...] = (
         (bool, "a boolean"),
         (str, "a text"),
@@ -138,5 +138,5 @@ def name_of(value: Any) -> str:
     )
     if value is None:
         return "none"
-    known = next((name for kind, name in names if isinstance(value, kind)), "")
-    return known or ("a function" if callable(value) else "this")
+    type_name = next((name for kind, name in names if isinstance(value, kind)), "")
+    return type_name or ("a function" if callable(value) else "this")

@@ -252,7 +252,7 @@ MISTAKES = [
         "write a list of words",
     ),
     # Templates
-    ("an unclosed end", "{{ .Time }}", "{{ .Time }", 'unexpected "}"', "closed with }}"),
+    ("an unclosed end", "{{ .Time }}", "{{ .Time }", 'unexpected "}"', "close {{ with }}"),
     (
         "a missing end",
         "{{ .Phases.dump.Output.path }}",
@@ -276,7 +276,7 @@ MISTAKES = [
         'index .Options "a-b"',
     ),
     ("a comparison", "if true; then", '{{ if .Time == "x" }}{{ end }}', '"="', "{{ if eq .A .B }}"),
-    ("a quote left open", '"table" }}', '"table }}', "unterminated", "ends with the quote"),
+    ("a quote left open", '"table" }}', '"table }}', "unterminated", "end a text with the quote"),
     ("a name at the top", "{{ .Time }}", "{{ .Tme }}", ".Tme", "did you mean .Time?"),
     (
         "a field of a workload",
