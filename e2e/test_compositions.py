@@ -30,8 +30,8 @@ from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from kanister_py.core.errors import NotFound
 from tests.conftest import CommandLine
-from tests.controller.compositions.test_claims import definition as claims_definition
-from tests.controller.compositions.test_claims_held import ROWS, Rollout, play
+from tests.controller.compositions.claim_rollouts import ROWS, Rollout, play
+from tests.controller.compositions.databases import definition as claims_definition
 from tests.oci_registry import RunningRegistry, running_registry
 
 ROOT = Path(__file__).parents[1]

@@ -78,7 +78,7 @@ class _Bench:
     """A controller in this process, and the functions in another."""
 
     def __init__(self, stack: ExitStack) -> None:
-        from tests.controller.compositions.test_kinds import cluster_with_kinds
+        from tests.controller.compositions.harness import cluster_with_kinds
 
         self._stack = stack
         self._cluster: Any = cluster_with_kinds()
@@ -99,7 +99,7 @@ class _Bench:
         from kanister_py.executor.loading import load_function
         from kanister_py.wiring import FunctionAccess, composing_part, read_functions
         from tests.controller.compositions.composing_process import revision
-        from tests.controller.compositions.test_kinds import composition, definition
+        from tests.controller.compositions.harness import composition, definition
         from tests.controller.conftest import blueprint, phase, registry
 
         assert self._functions.stdout is not None

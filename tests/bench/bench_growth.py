@@ -134,33 +134,33 @@ def _is_complete(obj: KubeObject) -> bool:
 
 
 def _composites() -> list[Row]:
-    from tests.controller.compositions.test_kinds import (
+    from tests.controller.compositions.harness import (
         REVISIONS,
-        World,
+        Harness,
         bucket,
         composition,
         definition,
     )
 
     def measure(many: int) -> tuple[float, float, float]:
-        world = World(REVISIONS)
-        world.start()
-        world.define(definition())
-        world.say(composition("red"))
+        harness = Harness(REVISIONS)
+        harness.start()
+        harness.define(definition())
+        harness.apply(composition("red"))
         names = [f"bucket-{number}" for number in range(many)]
 
         def create() -> None:
             for name in names:
-                world.cluster.create(bucket(name, ("a",)))
+                harness.cluster.create(bucket(name, ("a",)))
 
         with _spent() as made:
-            _until_coloured(world, "red", names, create)
-        _until(lambda: world.compositions.is_settled)
+            _until_coloured(harness, "red", names, create)
+        _until(lambda: harness.compositions.is_settled)
         with _spent() as rest:
             time.sleep(_REST_SECONDS)
         with _spent() as changed:
-            _until_coloured(world, "green", names, lambda: world.say(composition("green")))
-        world.close()
+            _until_coloured(harness, "green", names, lambda: harness.apply(composition("green")))
+        harness.close()
         return made(), changed(), rest()
 
     found = [(float(many), *measure(many)) for many in _RESOURCES]
@@ -177,42 +177,42 @@ def _composites() -> list[Row]:
 
 
 def _until_coloured(
-    world: Any, colour: str, names: Iterable[str], begin: Callable[[], object]
+    harness: Any, colour: str, names: Iterable[str], begin: Callable[[], object]
 ) -> None:
-    from tests.controller.compositions.test_kinds import BUCKETS
+    from tests.controller.compositions.harness import BUCKETS
 
     def is_so(obj: KubeObject) -> bool:
         return status_of(obj).get("address") == colour
 
-    _until_all(world.cluster, BUCKETS, is_so, names, begin)
+    _until_all(harness.cluster, BUCKETS, is_so, names, begin)
 
 
 def _revisions() -> Iterator[Row]:
     """Change a Composition that has many revisions already, and one resource that follows."""
-    from tests.controller.compositions.test_kinds import (
+    from tests.controller.compositions.harness import (
         REVISIONS,
-        World,
+        Harness,
         bucket,
         composition,
         definition,
     )
 
     def measure(many: int) -> float:
-        world = World(REVISIONS)
-        world.start()
-        world.define(definition())
-        world.say(composition("red"))
-        _until(lambda: bool(world.cluster.list(COMPOSITION_REVISIONS).items))
-        (first,) = world.cluster.list(COMPOSITION_REVISIONS)
+        harness = Harness(REVISIONS)
+        harness.start()
+        harness.define(definition())
+        harness.apply(composition("red"))
+        _until(lambda: bool(harness.cluster.list(COMPOSITION_REVISIONS).items))
+        (first,) = harness.cluster.list(COMPOSITION_REVISIONS)
         for number in range(many):
-            world.cluster.create(_old_revision(first, number))
-        world.say(bucket("one"))
-        world.until(lambda: world.is_ready("one"))
+            harness.cluster.create(_old_revision(first, number))
+        harness.apply(bucket("one"))
+        harness.until(lambda: harness.is_ready("one"))
         with _spent() as spent:
             for colour in ("green", "blue", "white", "black"):
-                say = partial(world.say, composition(colour))
-                _until_coloured(world, colour, ("one",), say)
-        world.close()
+                say = partial(harness.apply, composition(colour))
+                _until_coloured(harness, colour, ("one",), say)
+        harness.close()
         return spent() / 4
 
     # A change takes milliseconds: of one measurement, whatever else ran makes a third.

@@ -21,7 +21,7 @@ from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REV
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.conftest import CommandLine
-from tests.controller.compositions.test_kinds import bucket, composition, definition
+from tests.controller.compositions.harness import bucket, composition, definition
 from tests.raising import refused_as
 
 CRDS = Path(__file__).parents[2] / "kanister_py" / "crds"

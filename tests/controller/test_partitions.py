@@ -16,7 +16,7 @@ from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.resources import ACTION_SETS, LEASES
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.ports.cluster import Cluster
-from tests.controller.compositions import test_kinds as kinds
+from tests.controller.compositions import harness as compositions
 from tests.controller.conftest import (
     LASTING,
     Counted,
@@ -214,12 +214,12 @@ def test_a_standby_of_other_namespaces_is_warned_about(
 
 
 @pytest.fixture
-def composing() -> Iterator[tuple[kinds.World, kinds.World]]:
+def composing() -> Iterator[tuple[compositions.Harness, compositions.Harness]]:
     """Two controllers that compose on one cluster: of no partition, and of partition red."""
     with ExitStack() as stack:
         settings = CompositionSettings("default", uses_revisions=True)
-        plain = kinds.World(settings)
-        red = kinds.World(settings._replace(partition="red"), plain.cluster)
+        plain = compositions.Harness(settings)
+        red = compositions.Harness(settings._replace(partition="red"), plain.cluster)
         for each in (plain, red):
             stack.callback(each.close)
             each.start()
@@ -227,22 +227,22 @@ def composing() -> Iterator[tuple[kinds.World, kinds.World]]:
 
 
 def test_composite_resources_are_composed_by_the_partition_of_their_label(
-    composing: tuple[kinds.World, kinds.World],
+    composing: tuple[compositions.Harness, compositions.Harness],
 ) -> None:
     plain, red = composing
-    plain.define(kinds.definition())
-    plain.say(kinds.composition("green"))
-    plain.say(kinds.bucket("of-none"))
-    of_red = kinds.bucket("of-red")
+    plain.define(compositions.definition())
+    plain.apply(compositions.composition("green"))
+    plain.apply(compositions.bucket("of-none"))
+    of_red = compositions.bucket("of-red")
     of_red["metadata"]["labels"] = {PARTITION_LABEL: "red"}
-    plain.say(of_red)
+    plain.apply(of_red)
     for name in ("of-none", "of-red"):
         plain.until(lambda: plain.is_ready(name))  # noqa: B023 # called at once
     red.close()
-    plain.say(kinds.composition("blue"))
+    plain.apply(compositions.composition("blue"))
     plain.until(lambda: plain.colours("of-none") == {"blue"})
-    plain.until_rest()
+    plain.until_idle()
     assert plain.colours("of-red") == {"green"}
     patch = {"metadata": {"labels": {PARTITION_LABEL: None}}}
-    plain.cluster.patch(kinds.BUCKETS, "of-red", patch, namespace="default")
+    plain.cluster.patch(compositions.BUCKETS, "of-red", patch, namespace="default")
     plain.until(lambda: plain.colours("of-red") == {"blue"})

@@ -1,8 +1,8 @@
-"""A whole controller in a process of its own: composite resources that call one function.
+"""Program that runs a controller with composite resources which call one function.
 
-Run with the address of the function and the number of composite resources. Each line on stdin
-is answered by a line of JSON: how many are in order, and what is said of them; `again` has all
-of them looked at anew before.
+Its arguments are the address of the function and the number of composite resources. It responds
+to each line on stdin with a line of JSON: how many are synced, and the messages of their
+conditions. The line `again` causes a reconcile of all of them first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.loading import load_function
 from kanister_py.wiring import FunctionAccess, composing_part, read_functions
-from tests.controller.compositions.test_kinds import (
+from tests.controller.compositions.harness import (
     BUCKETS,
     bucket,
     cluster_with_kinds,
@@ -65,18 +65,18 @@ def revision(endpoint: str) -> dict[str, Any]:
 def fill(cluster: MemoryCluster, endpoint: str, count: int) -> None:
     calling = composition()
     calling["spec"]["pipeline"] = [{"step": "call", "functionRef": {"name": "function-f"}}]
-    found = revision(endpoint)
-    for each in (definition(), found, calling):
-        cluster.apply(each, field_manager="people", force=True)
-    cluster.apply(found, field_manager="people", force=True, subresource="status")
+    function_revision = revision(endpoint)
+    for obj in (definition(), function_revision, calling):
+        cluster.apply(obj, field_manager="people", force=True)
+    cluster.apply(function_revision, field_manager="people", force=True, subresource="status")
     until = time.monotonic() + PATIENCE_SECONDS
     for number in range(count):
-        made = bucket(f"b-{number}", ())
+        xr = bucket(f"b-{number}", ())
         while time.monotonic() < until:
             with suppress(KanisterError):
-                cluster.apply(made, field_manager="people", force=True)
+                cluster.apply(xr, field_manager="people", force=True)
                 break
-            # The definition is not served yet.
+            # The kind is not served yet.
             time.sleep(0.05)
 
 
@@ -106,14 +106,14 @@ def main(endpoint: str, count: int) -> None:
                 patch = {"metadata": {"labels": {"turn": str(turn)}}}
                 cluster.patch(BUCKETS, f"b-{number}", patch, namespace="default")
             synced = [
-                each
+                condition
                 for obj in cluster.list(BUCKETS)
-                for each in conditions_of(obj)
-                if each["type"] == "Synced"
+                for condition in conditions_of(obj)
+                if condition["type"] == "Synced"
             ]
             report = {
-                "synced": sum(each["status"] == "True" for each in synced),
-                "said": sorted({each.get("message", "") for each in synced}),
+                "synced": sum(condition["status"] == "True" for condition in synced),
+                "said": sorted({condition.get("message", "") for condition in synced}),
             }
             sys.stdout.write(f"{json.dumps(report)}\n")
             sys.stdout.flush()

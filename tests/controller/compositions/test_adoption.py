@@ -1,4 +1,4 @@
-"""Objects that are there already: refused, or adopted with an event and a mark."""
+"""Existing objects are adopted with an event and an annotation, or refused."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.parts import annotations_of, labels_of, owners_of
 from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.ports.cluster import KubeObject
-from tests.controller.compositions.test_kinds import (
+from tests.controller.compositions.harness import (
     BUCKETS,
     REVISIONS,
-    World,
+    Harness,
     bucket,
     composition,
     definition,
@@ -31,16 +31,16 @@ OTHER = {
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World(REVISIONS)
-    made.start()
-    made.define(definition())
-    yield made
-    made.close()
+def harness() -> Iterator[Harness]:
+    running = Harness(REVISIONS)
+    running.start()
+    running.define(definition())
+    yield running
+    running.close()
 
 
 def there(**metadata: Any) -> KubeObject:
-    """Give an object that people made, of the name that the composition wants."""
+    """Return an object of a user with the name that the composition desires."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -50,125 +50,127 @@ def there(**metadata: Any) -> KubeObject:
 
 
 def naming(adopt: str = "") -> dict[str, Any]:
-    """Give a composition that says what its object is called."""
-    made = composition()
+    """Return a composition that sets the name of its object."""
+    obj = composition()
     if adopt:
-        made["metadata"]["annotations"] = {ADOPT: adopt}
-    source = made["spec"]["pipeline"][0]["input"]["inline"]
+        obj["metadata"]["annotations"] = {ADOPT: adopt}
+    source = obj["spec"]["pipeline"][0]["input"]["inline"]
     source["template"] = source["template"].replace("metadata:\n", "metadata:\n  name: shared\n", 1)
-    return made
+    return obj
 
 
-def shared(world: World) -> KubeObject:
-    return world.cluster.get(CONFIG_MAPS, "shared", namespace="default")
+def shared(harness: Harness) -> KubeObject:
+    return harness.cluster.get(CONFIG_MAPS, "shared", namespace="default")
 
 
-def adoptions(world: World) -> list[str]:
-    return [each for each in world.events if "AdoptResource" in each]
+def adoptions(harness: Harness) -> list[str]:
+    return [event for event in harness.events if "AdoptResource" in event]
 
 
-def test_what_was_there_is_adopted_with_an_event_and_a_mark(world: World) -> None:
-    world.say(there())
-    world.say(naming())
-    world.say(bucket(names=("a",)))
-    world.until(world.is_ready)
-    world.until_rest()
-    found = shared(world)
-    assert found["data"] == {"theirs": "yes", "region": "eu", "colour": "red"}
-    assert annotations_of(found)[ADOPTED] == world.bucket()["metadata"]["uid"]
-    assert owners_of(found) == ()
-    assert len(adoptions(world)) == 1
+def test_an_existing_object_is_adopted_with_an_event_and_an_annotation(harness: Harness) -> None:
+    harness.apply(there())
+    harness.apply(naming())
+    harness.apply(bucket(names=("a",)))
+    harness.until(harness.is_ready)
+    harness.until_idle()
+    adopted = shared(harness)
+    assert adopted["data"] == {"theirs": "yes", "region": "eu", "colour": "red"}
+    assert annotations_of(adopted)[ADOPTED] == harness.bucket()["metadata"]["uid"]
+    assert owners_of(adopted) == ()
+    assert len(adoptions(harness)) == 1
 
 
-def test_what_was_adopted_follows_and_stays_so(world: World) -> None:
-    world.say(there())
-    world.say(naming())
-    world.say(bucket(names=("a",)))
-    world.until(world.is_ready)
+def test_an_adopted_object_is_updated_and_stays_adopted(harness: Harness) -> None:
+    harness.apply(there())
+    harness.apply(naming())
+    harness.apply(bucket(names=("a",)))
+    harness.until(harness.is_ready)
     changed = bucket(names=("a",))
     changed["spec"]["region"] = "us"
-    world.say(changed)
-    world.until(lambda: shared(world)["data"]["region"] == "us")
-    world.until_rest()
-    assert ADOPTED in annotations_of(shared(world))
-    assert len(adoptions(world)) == 1
-    world.writes.clear()
-    world.say({**changed, "metadata": {**changed["metadata"], "annotations": {"note": "x"}}})
-    world.until_rest()
-    assert world.writes == []
+    harness.apply(changed)
+    harness.until(lambda: shared(harness)["data"]["region"] == "us")
+    harness.until_idle()
+    assert ADOPTED in annotations_of(shared(harness))
+    assert len(adoptions(harness)) == 1
+    harness.writes.clear()
+    harness.apply({**changed, "metadata": {**changed["metadata"], "annotations": {"note": "x"}}})
+    harness.until_idle()
+    assert harness.writes == []
 
 
 @pytest.mark.parametrize("goes", ["the resource", "what it desires"])
-def test_what_was_adopted_stays_when_it_is_given_up(world: World, goes: str) -> None:
-    world.say(there())
-    world.say(naming())
-    world.say(bucket(names=("a",)))
-    world.until(world.is_ready)
-    world.until_rest()
+def test_an_adopted_object_is_kept_when_it_is_released(harness: Harness, goes: str) -> None:
+    harness.apply(there())
+    harness.apply(naming())
+    harness.apply(bucket(names=("a",)))
+    harness.until(harness.is_ready)
+    harness.until_idle()
     if goes == "the resource":
-        world.cluster.delete(BUCKETS, "mine", namespace="default")
-        world.until(lambda: is_gone(world))
+        harness.cluster.delete(BUCKETS, "mine", namespace="default")
+        harness.until(lambda: is_gone(harness))
     else:
-        world.say(composition())
-        world.until_rest()
-        world.say(bucket(names=("b",)))
-    world.until(lambda: ADOPTED not in annotations_of(shared(world)))
-    world.until_rest()
-    found = shared(world)
-    assert found["data"]["theirs"] == "yes"
-    assert "crossplane.io/composite" not in labels_of(found)
+        harness.apply(composition())
+        harness.until_idle()
+        harness.apply(bucket(names=("b",)))
+    harness.until(lambda: ADOPTED not in annotations_of(shared(harness)))
+    harness.until_idle()
+    released = shared(harness)
+    assert released["data"]["theirs"] == "yes"
+    assert "crossplane.io/composite" not in labels_of(released)
 
 
-def is_gone(world: World) -> bool:
+def is_gone(harness: Harness) -> bool:
     try:
-        world.bucket()
+        harness.bucket()
     except NotFound:
         return True
     return False
 
 
-def test_what_we_made_ourselves_goes_with_us(world: World) -> None:
-    world.say(naming())
-    world.say(bucket(names=("a",)))
-    world.until(world.is_ready)
-    world.until_rest()
-    assert adoptions(world) == []
-    world.cluster.delete(BUCKETS, "mine", namespace="default")
-    world.until(lambda: is_gone(world))
+def test_a_created_object_is_deleted_with_its_composite_resource(harness: Harness) -> None:
+    harness.apply(naming())
+    harness.apply(bucket(names=("a",)))
+    harness.until(harness.is_ready)
+    harness.until_idle()
+    assert adoptions(harness) == []
+    harness.cluster.delete(BUCKETS, "mine", namespace="default")
+    harness.until(lambda: is_gone(harness))
     with pytest.raises(NotFound):
-        shared(world)
+        shared(harness)
 
 
-def test_an_object_of_another_controller_is_refused_and_left_alone(world: World) -> None:
-    world.say(there(ownerReferences=[OTHER]))
-    before = shared(world)
-    world.say(naming())
-    world.say(bucket(names=("a",)))
-    world.until(lambda: world.condition("Synced").get("status") == "False")
-    world.until_rest()
-    assert shared(world) == before
-    assert any("ConfigMap shared is controlled by Deployment web" in each for each in world.events)
+def test_an_object_with_another_controller_is_refused_and_unchanged(harness: Harness) -> None:
+    harness.apply(there(ownerReferences=[OTHER]))
+    before = shared(harness)
+    harness.apply(naming())
+    harness.apply(bucket(names=("a",)))
+    harness.until(lambda: harness.condition("Synced").get("status") == "False")
+    harness.until_idle()
+    assert shared(harness) == before
+    assert any(
+        "ConfigMap shared is controlled by Deployment web" in event for event in harness.events
+    )
 
 
-def test_a_composition_may_refuse_to_adopt(world: World) -> None:
-    world.say(there())
-    before = shared(world)
-    world.say(naming("Refuse"))
-    world.say(bucket(names=("a",)))
-    world.until(lambda: world.condition("Synced").get("status") == "False")
-    world.until_rest()
-    assert shared(world) == before
-    assert any("exists already" in each for each in world.events)
-    world.cluster.delete(CONFIG_MAPS, "shared", namespace="default")
-    world.until(world.is_ready)
+def test_a_composition_may_refuse_to_adopt(harness: Harness) -> None:
+    harness.apply(there())
+    before = shared(harness)
+    harness.apply(naming("Refuse"))
+    harness.apply(bucket(names=("a",)))
+    harness.until(lambda: harness.condition("Synced").get("status") == "False")
+    harness.until_idle()
+    assert shared(harness) == before
+    assert any("exists already" in event for event in harness.events)
+    harness.cluster.delete(CONFIG_MAPS, "shared", namespace="default")
+    harness.until(harness.is_ready)
 
 
-def test_what_one_resource_has_adopted_no_other_one_takes(world: World) -> None:
-    world.say(there())
-    world.say(naming())
-    world.say(bucket(names=("a",)))
-    world.until(world.is_ready)
-    world.say(bucket("other", ("a",)))
-    world.until(lambda: world.condition("Synced", "other").get("status") == "False")
-    assert any("was adopted by the composite resource mine" in each for each in world.events)
-    assert annotations_of(shared(world))[ADOPTED] == world.bucket()["metadata"]["uid"]
+def test_an_adopted_object_is_not_adopted_by_another_resource(harness: Harness) -> None:
+    harness.apply(there())
+    harness.apply(naming())
+    harness.apply(bucket(names=("a",)))
+    harness.until(harness.is_ready)
+    harness.apply(bucket("other", ("a",)))
+    harness.until(lambda: harness.condition("Synced", "other").get("status") == "False")
+    assert any("was adopted by the composite resource mine" in event for event in harness.events)
+    assert annotations_of(shared(harness))[ADOPTED] == harness.bucket()["metadata"]["uid"]

@@ -1,4 +1,4 @@
-"""Connection details of legacy composite resources get where they are wanted."""
+"""Connection details of legacy composite resources are written to their Secrets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.kube.parts import status_of
 from kanister_py.core.kube.resources import SECRETS
 from kanister_py.ports.cluster import KubeObject
-from tests.controller.compositions import test_claims as claims
-from tests.controller.compositions.test_kinds import World
+from tests.controller.compositions import databases as claims
+from tests.controller.compositions.harness import Harness
 
 TEMPLATE = """
 apiVersion: v1
@@ -35,10 +35,10 @@ data:
 
 
 def composition() -> dict[str, Any]:
-    made = claims.composition("red")
-    made["spec"].pop("writeConnectionSecretsToNamespace")
-    made["spec"]["pipeline"][0]["input"]["inline"]["template"] = TEMPLATE
-    return made
+    obj = claims.composition("red")
+    obj["spec"].pop("writeConnectionSecretsToNamespace")
+    obj["spec"]["pipeline"][0]["input"]["inline"]["template"] = TEMPLATE
+    return obj
 
 
 def database(region: str = "eu") -> dict[str, Any]:
@@ -54,60 +54,67 @@ def database(region: str = "eu") -> dict[str, Any]:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World(CompositionSettings("kanister-py", uses_revisions=True))
-    made.start()
-    made.define(claims.definition(connectionSecretKeys=["password"]))
-    made.say(composition())
-    yield made
-    made.close()
+def harness() -> Iterator[Harness]:
+    running = Harness(CompositionSettings("kanister-py", uses_revisions=True))
+    running.start()
+    running.define(claims.definition(connectionSecretKeys=["password"]))
+    running.apply(composition())
+    yield running
+    running.close()
 
 
-def secret(world: World) -> KubeObject:
-    return world.cluster.get(SECRETS, "login", namespace="default")
+def secret(harness: Harness) -> KubeObject:
+    return harness.cluster.get(SECRETS, "login", namespace="default")
 
 
-def one(world: World) -> KubeObject:
-    return world.cluster.get(claims.COMPOSITES, "one")
+def one(harness: Harness) -> KubeObject:
+    return harness.cluster.get(claims.COMPOSITES, "one")
 
 
-def synced_message(world: World) -> str:
-    found = (one(world).get("status") or {}).get("conditions") or ()
-    return next((str(each.get("message", "")) for each in found if each["type"] == "Synced"), "")
+def synced_message(harness: Harness) -> str:
+    conditions = (one(harness).get("status") or {}).get("conditions") or ()
+    return next(
+        (
+            str(condition.get("message", ""))
+            for condition in conditions
+            if condition["type"] == "Synced"
+        ),
+        "",
+    )
 
 
-def test_the_keys_that_the_definition_names_are_written_and_follow(world: World) -> None:
-    world.say(database())
-    world.until(lambda: secret(world)["data"] == {"password": b64encode(b"eu").decode()})
-    (owner,) = secret(world)["metadata"]["ownerReferences"]
-    assert owner["uid"] == one(world)["metadata"]["uid"]
-    world.until(lambda: bool(status_of(one(world)).get("connectionDetails")))
-    assert "lastPublishedTime" in one(world)["status"]["connectionDetails"]
-    world.until_rest()
-    published = one(world)["status"]["connectionDetails"]
-    world.writes.clear()
-    annotated = one(world)
+def test_the_keys_that_the_definition_names_are_written_and_follow(harness: Harness) -> None:
+    harness.apply(database())
+    harness.until(lambda: secret(harness)["data"] == {"password": b64encode(b"eu").decode()})
+    (owner,) = secret(harness)["metadata"]["ownerReferences"]
+    assert owner["uid"] == one(harness)["metadata"]["uid"]
+    harness.until(lambda: bool(status_of(one(harness)).get("connectionDetails")))
+    assert "lastPublishedTime" in one(harness)["status"]["connectionDetails"]
+    harness.until_idle()
+    published = one(harness)["status"]["connectionDetails"]
+    harness.writes.clear()
+    annotated = one(harness)
     annotated["metadata"]["annotations"] = {"note": "x"}
-    world.cluster.replace(annotated)
-    world.until_rest()
-    assert world.writes == []
-    assert one(world)["status"]["connectionDetails"] == published
-    world.say(database("us"))
-    world.until(lambda: secret(world)["data"] == {"password": b64encode(b"us").decode()})
+    harness.cluster.replace(annotated)
+    harness.until_idle()
+    assert harness.writes == []
+    assert one(harness)["status"]["connectionDetails"] == published
+    harness.apply(database("us"))
+    harness.until(lambda: secret(harness)["data"] == {"password": b64encode(b"us").decode()})
 
 
-def test_a_secret_that_goes_is_written_again(world: World) -> None:
-    world.say(database())
-    world.until(lambda: bool(secret(world)))
-    world.until_rest()
-    world.cluster.delete(SECRETS, "login", namespace="default")
-    annotated = one(world)
+def test_a_deleted_secret_is_written_again(harness: Harness) -> None:
+    harness.apply(database())
+    harness.until(lambda: bool(secret(harness)))
+    harness.until_idle()
+    harness.cluster.delete(SECRETS, "login", namespace="default")
+    annotated = one(harness)
     annotated["metadata"]["annotations"] = {"note": "x"}
-    world.cluster.replace(annotated)
-    world.until(lambda: bool(secret(world)))
+    harness.cluster.replace(annotated)
+    harness.until(lambda: bool(secret(harness)))
 
 
-def test_a_secret_of_somebody_else_is_left_alone_and_told_of(world: World) -> None:
+def test_a_secret_with_another_controller_is_unchanged_and_reported(harness: Harness) -> None:
     theirs = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -126,7 +133,7 @@ def test_a_secret_of_somebody_else_is_left_alone_and_told_of(world: World) -> No
         },
         "data": {"password": "dGhlaXJz"},
     }
-    world.cluster.load([theirs])
-    world.say(database())
-    world.until(lambda: "login" in synced_message(world))
-    assert secret(world)["data"] == theirs["data"]
+    harness.cluster.load([theirs])
+    harness.apply(database())
+    harness.until(lambda: "login" in synced_message(harness))
+    assert secret(harness)["data"] == theirs["data"]

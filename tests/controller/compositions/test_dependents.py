@@ -1,4 +1,4 @@
-"""Dependents: everything that a change concerns hears of it, however much changes at once."""
+"""Dependents of changed objects, and the rate limit on changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.fake_clock import FakeClock
 SETTINGS = (CONFIG_MAPS, ObjectKey("shop", "settings"))
 
 
-def wanted(namespace: str = "", **labels: str) -> LabelSelection:
+def selection_of(namespace: str = "", **labels: str) -> LabelSelection:
     return LabelSelection(CONFIG_MAPS, namespace, frozenset(labels.items()))
 
 
@@ -27,60 +27,64 @@ def index() -> DependencyIndex[str]:
     return DependencyIndex()
 
 
-def test_a_dependent_that_names_an_object_hears_of_it_and_nobody_else(
+def test_a_dependent_by_name_is_found_and_no_other_one(
     index: DependencyIndex[str],
 ) -> None:
-    index.track("ann", [SETTINGS])
-    index.track("bob", [(CONFIG_MAPS, ObjectKey("shop", "other"))])
-    assert index.dependents_of(*SETTINGS) == {"ann"}
+    index.track("first", [SETTINGS])
+    index.track("second", [(CONFIG_MAPS, ObjectKey("shop", "other"))])
+    assert index.dependents_of(*SETTINGS) == {"first"}
     assert index.dependents_of(PODS, SETTINGS[1]) == set()
 
 
 @pytest.mark.parametrize(
-    ("asked", "labels", "hears"),
+    ("selection", "labels", "is_dependent"),
     [
-        pytest.param(wanted(tier="db"), [{"tier": "db", "more": "x"}], True, id="all labels"),
-        pytest.param(wanted(tier="db", more="x"), [{"tier": "db"}], False, id="one is missing"),
-        pytest.param(wanted(tier="db"), [{"tier": "db"}, {"tier": "web"}], True, id="had them"),
-        pytest.param(wanted(tier="db"), [None, {"tier": "db"}], True, id="gets them"),
-        pytest.param(wanted(tier="db"), [None, None], False, id="never had any"),
-        pytest.param(wanted(), [None], True, id="asked for all"),
-        pytest.param(wanted("shop"), [None], True, id="in its namespace"),
-        pytest.param(wanted("other"), [None], False, id="in another namespace"),
+        pytest.param(selection_of(tier="db"), [{"tier": "db", "more": "x"}], True, id="all labels"),
+        pytest.param(
+            selection_of(tier="db", more="x"), [{"tier": "db"}], False, id="one label is missing"
+        ),
+        pytest.param(
+            selection_of(tier="db"), [{"tier": "db"}, {"tier": "web"}], True, id="old labels"
+        ),
+        pytest.param(selection_of(tier="db"), [None, {"tier": "db"}], True, id="new labels"),
+        pytest.param(selection_of(tier="db"), [None, None], False, id="no labels"),
+        pytest.param(selection_of(), [None], True, id="no selector"),
+        pytest.param(selection_of("shop"), [None], True, id="same namespace"),
+        pytest.param(selection_of("other"), [None], False, id="another namespace"),
     ],
 )
-def test_a_dependent_that_asks_by_labels_hears_of_what_has_or_had_them(
+def test_a_dependent_by_labels_is_found_for_old_and_new_labels(
     index: DependencyIndex[str],
-    asked: LabelSelection,
+    selection: LabelSelection,
     labels: list[dict[str, str] | None],
-    hears: bool,
+    is_dependent: bool,
 ) -> None:
-    index.track("ann", [], [asked])
-    assert index.dependents_of(*SETTINGS, *labels) == ({"ann"} if hears else set())
+    index.track("first", [], [selection])
+    assert index.dependents_of(*SETTINGS, *labels) == ({"first"} if is_dependent else set())
 
 
-def test_what_is_said_anew_replaces_what_was_said(index: DependencyIndex[str]) -> None:
-    index.track("ann", [SETTINGS], [wanted("shop")])
-    index.track("ann", [(PODS, ObjectKey("shop", "db"))])
+def test_new_dependencies_replace_the_old_ones(index: DependencyIndex[str]) -> None:
+    index.track("first", [SETTINGS], [selection_of("shop")])
+    index.track("first", [(PODS, ObjectKey("shop", "db"))])
     assert index.dependents_of(*SETTINGS, {}) == set()
     assert index.resources == {PODS}
 
 
-def test_only_what_is_new_may_have_changed_unheard(index: DependencyIndex[str]) -> None:
+def test_only_new_dependencies_are_reported_as_new(index: DependencyIndex[str]) -> None:
     one, two = ((CONFIG_MAPS, ObjectKey("ns", name)) for name in ("one", "two"))
-    assert index.track("ann", [one])
-    assert not index.track("ann", [one])
-    assert index.track("ann", [one, two])
-    assert not index.track("ann", [two])
+    assert index.track("first", [one])
+    assert not index.track("first", [one])
+    assert index.track("first", [one, two])
+    assert not index.track("first", [two])
 
 
-def test_nothing_is_left_of_who_was_forgotten(index: DependencyIndex[str]) -> None:
-    index.track("ann", [SETTINGS], [wanted("shop")])
-    index.track("bob", [SETTINGS])
-    index.forget("ann")
+def test_a_forgotten_key_has_no_dependencies(index: DependencyIndex[str]) -> None:
+    index.track("first", [SETTINGS], [selection_of("shop")])
+    index.track("second", [SETTINGS])
+    index.forget("first")
     index.forget("never was there")
-    assert index.dependents_of(*SETTINGS, {}) == {"bob"}
-    index.forget("bob")
+    assert index.dependents_of(*SETTINGS, {}) == {"second"}
+    index.forget("second")
     assert index.resources == set()
 
 
@@ -100,59 +104,59 @@ def limit(clock: FakeClock) -> EventRateLimit[str]:
 def flood(
     limit: EventRateLimit[str], source: str = "Pod/noisy", count: int = BURST + 5
 ) -> list[float]:
-    return [limit.delay_for("ann", source) for _ in range(count)]
+    return [limit.delay_for("first", source) for _ in range(count)]
 
 
-def test_a_few_changes_are_followed_at_once(limit: EventRateLimit[str]) -> None:
+def test_a_few_changes_are_not_delayed(limit: EventRateLimit[str]) -> None:
     assert flood(limit, count=BURST) == [0.0] * BURST
-    assert limit.flooded_by("ann") == ""
-    assert limit.seconds_to_calm("ann") is None
+    assert limit.flooded_by("first") == ""
+    assert limit.seconds_to_calm("first") is None
 
 
-def test_too_many_changes_are_followed_later_but_all_of_them(limit: EventRateLimit[str]) -> None:
+def test_too_many_changes_are_delayed_and_not_dropped(limit: EventRateLimit[str]) -> None:
     delays = flood(limit)[BURST:]
     assert len(delays) == 5
-    # One look sees all that came before it, so nobody waits for one look each.
-    assert all(0.0 < each <= 1.0 for each in delays)
+    # One reconcile covers all changes before it, so the delays do not add up.
+    assert all(0.0 < delay <= 1.0 for delay in delays)
 
 
 @given(st.lists(st.floats(0.0, 5.0), min_size=1, max_size=200))
-def test_no_change_waits_longer_than_it_takes_to_let_one_through(pauses: list[float]) -> None:
+def test_the_delay_is_at_most_the_time_to_refill_one_token(pauses: list[float]) -> None:
     clock = FakeClock()
     limit: EventRateLimit[str] = EventRateLimit(clock, burst=3, refill_per_second=0.5)
     for pause in pauses:
         clock.advance(pause)
-        assert 0.0 <= limit.delay_for("ann", "Pod/noisy") <= 1 / 0.5
+        assert 0.0 <= limit.delay_for("first", "Pod/noisy") <= 1 / 0.5
 
 
-def test_one_who_is_flooded_delays_nobody_else(limit: EventRateLimit[str]) -> None:
+def test_a_flooded_key_does_not_delay_other_keys(limit: EventRateLimit[str]) -> None:
     flood(limit)
-    assert limit.delay_for("bob", "Pod/noisy") == 0.0
-    assert limit.flooded_by("bob") == ""
+    assert limit.delay_for("second", "Pod/noisy") == 0.0
+    assert limit.flooded_by("second") == ""
 
 
-def test_the_noisiest_is_named(limit: EventRateLimit[str]) -> None:
-    limit.delay_for("ann", "Pod/quiet")
+def test_the_source_of_most_changes_is_reported(limit: EventRateLimit[str]) -> None:
+    limit.delay_for("first", "Pod/quiet")
     flood(limit, "Pod/noisy")
-    limit.delay_for("ann", "Pod/quiet")
-    assert limit.flooded_by("ann") == "Pod/noisy"
+    limit.delay_for("first", "Pod/quiet")
+    assert limit.flooded_by("first") == "Pod/noisy"
 
 
-def test_a_flood_that_ends_is_told_of_no_longer(
+def test_a_flood_is_not_reported_after_its_end(
     limit: EventRateLimit[str], clock: FakeClock
 ) -> None:
     flood(limit)
-    seconds = limit.seconds_to_calm("ann")
+    seconds = limit.seconds_to_calm("first")
     assert seconds is not None
     clock.advance(seconds - 0.1)
-    assert limit.flooded_by("ann") == "Pod/noisy"
+    assert limit.flooded_by("first") == "Pod/noisy"
     clock.advance(0.2)
-    assert limit.flooded_by("ann") == ""
-    assert limit.seconds_to_calm("ann") is None
+    assert limit.flooded_by("first") == ""
+    assert limit.seconds_to_calm("first") is None
 
 
-def test_who_is_forgotten_begins_anew(limit: EventRateLimit[str]) -> None:
+def test_a_forgotten_key_has_its_full_burst_again(limit: EventRateLimit[str]) -> None:
     flood(limit)
-    limit.forget("ann")
-    assert limit.flooded_by("ann") == ""
-    assert limit.delay_for("ann", "Pod/noisy") == 0.0
+    limit.forget("first")
+    assert limit.flooded_by("first") == ""
+    assert limit.delay_for("first", "Pod/noisy") == 0.0

@@ -1,13 +1,13 @@
-"""Revisions of functions on the cluster: which of them a step gets.
+"""Selection of function revisions by the steps of compositions.
 
-The functions here come with us and run in this process, under the names and labels that
-the cluster gives them.
+The functions are built-in ones. They run in this process, under the names and labels of
+Function objects.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,98 +18,78 @@ from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REV
 from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.ports.cluster import KubeObject
-from tests.controller.compositions.test_kinds import (
-    World,
+from tests.controller.compositions.harness import (
+    Harness,
     bucket,
     composition,
     definition,
     templates,
 )
+from tests.controller.compositions.template_functions import function, using
 
 SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, runs_functions=True)
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World(SETTINGS, entries=templates())
-    made.start()
-    made.define(definition())
-    yield made
-    made.close()
+def harness() -> Iterator[Harness]:
+    running = Harness(SETTINGS, entries=templates())
+    running.start()
+    running.define(definition())
+    yield running
+    running.close()
 
 
-def function(tag: str, *, labels: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "pkg.crossplane.io/v1",
-        "kind": "Function",
-        "metadata": {
-            "name": "templates",
-            "labels": dict(labels or {}),
-            "annotations": {"kanister-py.io/runtime": "InProcess"},
-        },
-        "spec": {
-            "package": f"xpkg.crossplane.io/kanister-py/function-go-templating:{tag}",
-            "revisionHistoryLimit": 0,
-            **spec,
-        },
-    }
-
-
-def using(**step: Any) -> dict[str, Any]:
-    made = composition()
-    made["spec"]["pipeline"][0]["functionRef"] = {"name": "templates", **step.pop("ref", {})}
-    made["spec"]["pipeline"][0].update(step)
-    return made
-
-
-def install(world: World, *tags: str, limit: int = 3) -> dict[str, str]:
-    """Install several versions, one after the other; name the revision of each."""
+def install(harness: Harness, *tags: str, limit: int = 3) -> dict[str, str]:
+    """Install several versions in turn; return the names of their revisions by tag."""
     names: dict[str, str] = {}
     for tag in tags:
         labels = {"channel": "stable" if tag == tags[0] else "alpha"}
-        world.say(function(tag, labels=labels, activeRevisionLimit=limit))
-        world.until(lambda: bool(set(routable(world)) - set(names.values())))
-        names[tag] = next(each for each in routable(world) if each not in names.values())
-    world.until_rest()
+        harness.apply(function(tag, labels=labels, activeRevisionLimit=limit))
+        harness.until(lambda: bool(set(routable(harness)) - set(names.values())))
+        names[tag] = next(name for name in routable(harness) if name not in names.values())
+    harness.until_idle()
     return names
 
 
-def revisions(world: World) -> list[KubeObject]:
-    return list(world.cluster.list(FUNCTION_REVISIONS).items)
+def revisions(harness: Harness) -> list[KubeObject]:
+    return list(harness.cluster.list(FUNCTION_REVISIONS).items)
 
 
-def routable(world: World) -> list[str]:
+def routable(harness: Harness) -> list[str]:
     return [
-        each["metadata"]["name"]
-        for each in revisions(world)
-        if (each.get("status") or {}).get("endpoint") and each["spec"]["desiredState"] == "Active"
+        revision["metadata"]["name"]
+        for revision in revisions(harness)
+        if (revision.get("status") or {}).get("endpoint")
+        and revision["spec"]["desiredState"] == "Active"
     ]
 
 
-def used(world: World) -> str:
-    (step,) = world.bucket()["status"]["crossplane"]["pipeline"]
+def used(harness: Harness) -> str:
+    (step,) = harness.bucket()["status"]["crossplane"]["pipeline"]
     return str(step["revision"])
 
 
-def test_a_function_that_comes_with_us_serves_as_the_cluster_names_it(world: World) -> None:
-    names = install(world, "v0.1.0")
-    world.say(using())
-    world.say(bucket())
-    world.until(world.is_ready)
-    assert used(world) == names["v0.1.0"]
-    found = world.cluster.get(FUNCTIONS, "templates")
-    conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+def test_a_built_in_function_runs_under_the_name_of_its_function_object(harness: Harness) -> None:
+    names = install(harness, "v0.1.0")
+    harness.apply(using())
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    assert used(harness) == names["v0.1.0"]
+    stored = harness.cluster.get(FUNCTIONS, "templates")
+    conditions = {
+        condition["type"]: condition["status"] for condition in stored["status"]["conditions"]
+    }
     assert conditions == {"Installed": "True", "Healthy": "True"}
-    world.until_rest()
-    (revision,) = world.cluster.list(COMPOSITION_REVISIONS).items
+    harness.until_idle()
+    (revision,) = harness.cluster.list(COMPOSITION_REVISIONS).items
     (step,) = revision["status"]["composedWith"]
-    assert step["digest"] == found["status"]["resolvedPackage"].partition("@")[2]
+    assert step["digest"] == stored["status"]["resolvedPackage"].partition("@")[2]
 
 
 @pytest.mark.parametrize(
     ("step", "tag"),
     [
-        pytest.param({}, "v0.3.0", id="nothing, so the highest"),
+        pytest.param({}, "v0.3.0", id="no selection, highest revision"),
         pytest.param(
             {"functionRevisionSelector": {"matchLabels": {"channel": "stable"}}},
             "v0.1.0",
@@ -118,80 +98,82 @@ def test_a_function_that_comes_with_us_serves_as_the_cluster_names_it(world: Wor
         pytest.param(
             {"functionRevisionSelector": {"matchLabels": {"channel": "alpha"}}},
             "v0.3.0",
-            id="labels that several have",
+            id="labels of several revisions",
         ),
         pytest.param({"ref": {"version": "v0.2.0"}}, "v0.2.0", id="a version"),
         pytest.param({"ref": {"version": "<0.3"}}, "v0.2.0", id="a range"),
     ],
 )
-def test_a_step_gets_the_revision_it_asks_for(world: World, step: dict[str, Any], tag: str) -> None:
-    names = install(world, "v0.1.0", "v0.2.0", "v0.3.0")
-    world.say(using(**step))
-    world.say(bucket())
-    world.until(world.is_ready)
-    assert used(world) == names[tag]
+def test_a_step_gets_the_revision_it_selects(
+    harness: Harness, step: dict[str, Any], tag: str
+) -> None:
+    names = install(harness, "v0.1.0", "v0.2.0", "v0.3.0")
+    harness.apply(using(**step))
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    assert used(harness) == names[tag]
 
 
-def test_a_step_gets_the_revision_it_names(world: World) -> None:
-    names = install(world, "v0.1.0", "v0.2.0")
-    world.say(using(functionRevisionRef={"name": names["v0.1.0"]}))
-    world.say(bucket())
-    world.until(world.is_ready)
-    assert used(world) == names["v0.1.0"]
+def test_a_step_gets_the_revision_it_names(harness: Harness) -> None:
+    names = install(harness, "v0.1.0", "v0.2.0")
+    harness.apply(using(functionRevisionRef={"name": names["v0.1.0"]}))
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    assert used(harness) == names["v0.1.0"]
 
 
-def test_resources_move_when_a_new_revision_serves(world: World) -> None:
-    names = install(world, "v0.1.0", limit=1)
-    world.say(using())
-    world.say(bucket())
-    world.until(world.is_ready)
-    assert used(world) == names["v0.1.0"]
-    world.say(function("v0.2.0", activeRevisionLimit=1))
-    world.until(lambda: used(world) != names["v0.1.0"])
-    world.until(lambda: len(routable(world)) == 1)
-    assert used(world) == routable(world)[0]
-    assert world.condition("Synced")["status"] == "True"
+def test_resources_move_when_a_new_revision_serves(harness: Harness) -> None:
+    names = install(harness, "v0.1.0", limit=1)
+    harness.apply(using())
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    assert used(harness) == names["v0.1.0"]
+    harness.apply(function("v0.2.0", activeRevisionLimit=1))
+    harness.until(lambda: used(harness) != names["v0.1.0"])
+    harness.until(lambda: len(routable(harness)) == 1)
+    assert used(harness) == routable(harness)[0]
+    assert harness.condition("Synced")["status"] == "True"
 
 
-def test_going_back_serves_the_revision_that_was_there(world: World) -> None:
-    install(world, "v0.1.0", limit=1)
-    world.say(using())
-    world.say(bucket())
-    world.until(world.is_ready)
-    first = used(world)
+def test_going_back_uses_the_earlier_revision_again(harness: Harness) -> None:
+    install(harness, "v0.1.0", limit=1)
+    harness.apply(using())
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    first = used(harness)
     labels = {"channel": "stable"}
-    world.say(function("v0.2.0", labels=labels, activeRevisionLimit=1))
-    world.until(lambda: used(world) != first)
-    world.say(function("v0.1.0", labels=labels, activeRevisionLimit=1))
-    world.until(lambda: used(world) == first)
-    assert len(revisions(world)) == 2
-    found = world.cluster.get(FUNCTION_REVISIONS, first)
-    assert found["spec"]["revision"] == 3
+    harness.apply(function("v0.2.0", labels=labels, activeRevisionLimit=1))
+    harness.until(lambda: used(harness) != first)
+    harness.apply(function("v0.1.0", labels=labels, activeRevisionLimit=1))
+    harness.until(lambda: used(harness) == first)
+    assert len(revisions(harness)) == 2
+    revision = harness.cluster.get(FUNCTION_REVISIONS, first)
+    assert revision["spec"]["revision"] == 3
 
 
-def test_where_none_can_be_called_the_resource_says_what_there_is(world: World) -> None:
-    names = install(world, "v0.1.0", limit=1)
-    world.say(using(functionRevisionSelector={"matchLabels": {"channel": "beta"}}))
-    world.say(bucket())
-    # Before its composition was seen, it had failed for another reason.
-    world.until(lambda: names["v0.1.0"] in world.condition("Synced").get("message", ""))
-    assert world.condition("Synced")["status"] == "False"
-    assert "beta" in world.condition("Synced")["message"]
-    world.until(
+def test_without_a_usable_revision_the_condition_lists_the_existing_ones(harness: Harness) -> None:
+    names = install(harness, "v0.1.0", limit=1)
+    harness.apply(using(functionRevisionSelector={"matchLabels": {"channel": "beta"}}))
+    harness.apply(bucket())
+    # Until the composition is in the cache, it fails for another reason.
+    harness.until(lambda: names["v0.1.0"] in harness.condition("Synced").get("message", ""))
+    assert harness.condition("Synced")["status"] == "False"
+    assert "beta" in harness.condition("Synced")["message"]
+    harness.until(
         lambda: any(
-            each.startswith("Warning") and names["v0.1.0"] in each for each in [*world.events]
+            event.startswith("Warning") and names["v0.1.0"] in event for event in [*harness.events]
         )
     )
-    world.say(function("v0.1.0", labels={"channel": "beta"}, activeRevisionLimit=1))
-    world.until(world.is_ready)
+    harness.apply(function("v0.1.0", labels={"channel": "beta"}, activeRevisionLimit=1))
+    harness.until(harness.is_ready)
 
 
-def test_a_revision_that_is_switched_off_is_not_called(world: World) -> None:
-    names = install(world, "v0.1.0", limit=1)
-    world.say(using())
-    world.say(bucket())
-    world.until(world.is_ready)
-    world.say(
+def test_an_inactive_revision_is_not_called(harness: Harness) -> None:
+    names = install(harness, "v0.1.0", limit=1)
+    harness.apply(using())
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    harness.apply(
         function(
             "v0.1.0",
             labels={"channel": "stable"},
@@ -199,46 +181,46 @@ def test_a_revision_that_is_switched_off_is_not_called(world: World) -> None:
             revisionActivationPolicy="Manual",
         )
     )
-    world.until_rest()
-    found = world.cluster.get(FUNCTION_REVISIONS, names["v0.1.0"])
-    world.cluster.replace({**found, "spec": {**found["spec"], "desiredState": "Inactive"}})
-    world.until(lambda: "nactive" in world.condition("Synced").get("message", ""))
-    assert world.condition("Synced")["status"] == "False"
-    found = world.cluster.get(FUNCTION_REVISIONS, names["v0.1.0"])
-    world.cluster.replace({**found, "spec": {**found["spec"], "desiredState": "Active"}})
-    world.until(lambda: world.condition("Synced").get("status") == "True")
+    harness.until_idle()
+    revision = harness.cluster.get(FUNCTION_REVISIONS, names["v0.1.0"])
+    harness.cluster.replace({**revision, "spec": {**revision["spec"], "desiredState": "Inactive"}})
+    harness.until(lambda: "nactive" in harness.condition("Synced").get("message", ""))
+    assert harness.condition("Synced")["status"] == "False"
+    revision = harness.cluster.get(FUNCTION_REVISIONS, names["v0.1.0"])
+    harness.cluster.replace({**revision, "spec": {**revision["spec"], "desiredState": "Active"}})
+    harness.until(lambda: harness.condition("Synced").get("status") == "True")
 
 
-def test_a_revision_that_a_step_names_outlives_the_history_limit(world: World) -> None:
-    names = install(world, "v0.1.0", limit=1)
-    world.say(using(functionRevisionRef={"name": names["v0.1.0"]}))
-    world.until_rest()
+def test_a_revision_that_a_step_names_is_kept_beyond_the_history_limit(harness: Harness) -> None:
+    names = install(harness, "v0.1.0", limit=1)
+    harness.apply(using(functionRevisionRef={"name": names["v0.1.0"]}))
+    harness.until_idle()
     for number in range(2, 5):
-        world.say(function(f"v0.{number}.0", revisionHistoryLimit=1, activeRevisionLimit=1))
-        world.until(lambda: any(each not in names.values() for each in routable(world)))
-        world.until_rest()
-    left = {each["metadata"]["name"] for each in revisions(world)}
+        harness.apply(function(f"v0.{number}.0", revisionHistoryLimit=1, activeRevisionLimit=1))
+        harness.until(lambda: any(name not in names.values() for name in routable(harness)))
+        harness.until_idle()
+    left = {revision["metadata"]["name"] for revision in revisions(harness)}
     assert names["v0.1.0"] in left
     assert len(left) == 2
 
 
-def test_a_revision_that_is_pinned_and_leaves_the_active_ones_is_told_at_once(
-    world: World,
+def test_a_pinned_revision_that_becomes_inactive_is_reported_at_once(
+    harness: Harness,
 ) -> None:
-    names = install(world, "v0.1.0", limit=1)
+    names = install(harness, "v0.1.0", limit=1)
     pinned = names["v0.1.0"]
-    world.say(using(functionRevisionRef={"name": pinned}))
-    world.say(bucket())
-    world.until(world.is_ready)
-    world.until_rest()
+    harness.apply(using(functionRevisionRef={"name": pinned}))
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    harness.until_idle()
     began = time.monotonic()
-    world.say(function("v0.2.0", labels={"channel": "alpha"}, activeRevisionLimit=1))
+    harness.apply(function("v0.2.0", labels={"channel": "alpha"}, activeRevisionLimit=1))
     refusal = f"{pinned} (revision 1) is inactive"
-    world.until(lambda: refusal in world.condition("Synced").get("message", ""))
+    harness.until(lambda: refusal in harness.condition("Synced").get("message", ""))
     assert time.monotonic() - began < 30.0
-    assert world.condition("Synced")["status"] == "False"
-    message = world.condition("Synced")["message"]
-    (serving,) = routable(world)
+    assert harness.condition("Synced")["status"] == "False"
+    message = harness.condition("Synced")["message"]
+    (serving,) = routable(harness)
     assert (
         f"set spec.desiredState of {pinned} to Active, or have the step ask for {serving}"
         in message
@@ -258,73 +240,74 @@ GONE = Listing(
 
 
 @pytest.fixture
-def ageing() -> Iterator[World]:
-    made = World(SETTINGS, entries=templates(v0_2_0=GOING, v0_3_0=GONE))
-    made.start()
-    made.define(definition())
-    yield made
-    made.close()
+def ageing() -> Iterator[Harness]:
+    running = Harness(SETTINGS, entries=templates(v0_2_0=GOING, v0_3_0=GONE))
+    running.start()
+    running.define(definition())
+    yield running
+    running.close()
 
 
-def test_a_deprecated_version_is_told_once_for_a_resource_and_not_at_every_pass(
-    ageing: World, caplog: pytest.LogCaptureFixture
+def test_a_deprecated_version_is_reported_once_for_a_resource(
+    ageing: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     install(ageing, "v0.2.0")
-    ageing.say(using())
-    ageing.say(bucket())
+    ageing.apply(using())
+    ageing.apply(bucket())
     ageing.until(ageing.is_ready)
-    ageing.until_rest()
+    ageing.until_idle()
     warning = "function-go-templating v0.2.0 is deprecated since release 0.3.0"
     condition = ageing.condition("DeprecatedFunctions")
     assert (condition["status"], condition["reason"]) == ("True", "FunctionVersionDeprecated")
     assert warning in condition["message"]
-    found = ageing.bucket()
-    found["spec"]["names"] = ["a"]
-    ageing.cluster.replace(found)
+    xr = ageing.bucket()
+    xr["spec"]["names"] = ["a"]
+    ageing.cluster.replace(xr)
     ageing.until(lambda: set(ageing.composed()) == {"a"})
-    ageing.until_rest()
-    assert len([each for each in ageing.events if warning in each]) == 1
-    logged = [each.getMessage() for each in caplog.records if warning in each.getMessage()]
+    ageing.until_idle()
+    assert len([event for event in ageing.events if warning in event]) == 1
+    logged = [record.getMessage() for record in caplog.records if warning in record.getMessage()]
     assert len(logged) == 1
     assert logged[0].startswith("XBucket default/mine: ")
     labels = ("function-go-templating", "v0.2.0", "0.5.0")
     assert ageing.metrics.deprecated_uses.labels(*labels)._value.get() == 1
-    # With another version the condition goes, too.
-    ageing.say(function("v0.1.0", activeRevisionLimit=3))
+    # With another version the condition is removed.
+    ageing.apply(function("v0.1.0", activeRevisionLimit=3))
     ageing.until(lambda: not ageing.condition("DeprecatedFunctions"))
 
 
-def test_a_removed_version_ends_a_pipeline_before_any_function_is_called(ageing: World) -> None:
+def test_a_removed_version_fails_the_pipeline_before_any_call(ageing: Harness) -> None:
     install(ageing, "v0.1.0")
-    wanted = composition()
-    (first,) = wanted["spec"]["pipeline"]
-    asked = {"name": "function-go-templating", "version": "v0.3.0"}
-    wanted["spec"]["pipeline"].append({**first, "step": "second", "functionRef": asked})
-    ageing.say(wanted)
-    ageing.say(bucket())
+    obj = composition()
+    (first,) = obj["spec"]["pipeline"]
+    function_ref = {"name": "function-go-templating", "version": "v0.3.0"}
+    obj["spec"]["pipeline"].append({**first, "step": "second", "functionRef": function_ref})
+    ageing.apply(obj)
+    ageing.apply(bucket())
     refused = 'cannot run Composition pipeline step "second"'
-    # Before that it may be said that there is no composition yet.
+    # Until then, the missing composition may be reported.
     ageing.until(lambda: refused in ageing.condition("Synced").get("message", ""))
     message = ageing.condition("Synced")["message"]
     assert "v0.3.0 was removed in release 0.3.0; set functionRef.version to v0.1.0" in message
     assert ageing.composed() == {}
 
 
-def test_a_tag_that_no_version_answers_leaves_the_revision_before_it_in_force(
-    ageing: World,
+def test_a_tag_without_a_matching_version_keeps_the_earlier_revision(
+    ageing: Harness,
 ) -> None:
     names = install(ageing, "v0.1.0", limit=1)
-    ageing.say(function("v9.9.9", activeRevisionLimit=1))
+    ageing.apply(function("v9.9.9", activeRevisionLimit=1))
 
     def is_refused() -> bool:
         conditions = ageing.cluster.get(FUNCTIONS, "templates")["status"]["conditions"]
         return any(
-            "has no version that answers v9.9.9" in each.get("message", "") for each in conditions
+            "has no version that answers v9.9.9" in condition.get("message", "")
+            for condition in conditions
         )
 
     ageing.until(is_refused)
-    ageing.say(using())
-    ageing.say(bucket())
+    ageing.apply(using())
+    ageing.apply(bucket())
     ageing.until(ageing.is_ready)
     assert used(ageing) == names["v0.1.0"]
 
@@ -337,77 +320,92 @@ def test_a_tag_that_no_version_answers_leaves_the_revision_before_it_in_force(
         pytest.param("v0.3.0", "False", "FunctionVersionRemoved", id="removed"),
     ],
 )
-def test_a_revision_of_a_composition_says_what_its_versions_are_worth(
-    ageing: World, version: str, status: str, reason: str
+def test_a_composition_revision_reports_the_support_of_its_function_versions(
+    ageing: Harness, version: str, status: str, reason: str
 ) -> None:
-    wanted = composition()
-    asked = {"name": "function-go-templating", "version": version}
-    wanted["spec"]["pipeline"][0]["functionRef"] = asked
-    ageing.say(wanted)
+    obj = composition()
+    function_ref = {"name": "function-go-templating", "version": version}
+    obj["spec"]["pipeline"][0]["functionRef"] = function_ref
+    ageing.apply(obj)
 
     def condition() -> dict[str, Any]:
         (revision,) = ageing.cluster.list(COMPOSITION_REVISIONS).items
         conditions = (revision.get("status") or {}).get("conditions") or ()
-        return next((each for each in conditions if each["type"] == "ValidPipeline"), {})
+        return next(
+            (condition for condition in conditions if condition["type"] == "ValidPipeline"), {}
+        )
 
     ageing.until(lambda: bool(ageing.cluster.list(COMPOSITION_REVISIONS).items and condition()))
     assert (condition()["status"], condition()["reason"]) == (status, reason)
 
 
-def test_two_active_revisions_need_no_second_limit(world: World) -> None:
+def test_two_active_revisions_need_no_second_limit(harness: Harness) -> None:
     for tag, serving in (("v0.1.0", 1), ("v0.2.0", 2), ("v0.3.0", 2)):
-        made = function(tag, activeRevisionLimit=2)
-        del made["spec"]["revisionHistoryLimit"]
-        world.say(made)
-        world.until(lambda wanted=tag: wanted in serving_tags(world))  # type: ignore[misc]  # a lambda's defaults have no types
-        world.until_rest()
-        assert len(routable(world)) == serving
-    assert sorted(serving_tags(world)) == ["v0.2.0", "v0.3.0"]
-    assert len(revisions(world)) == 2
+        obj = function(tag, activeRevisionLimit=2)
+        del obj["spec"]["revisionHistoryLimit"]
+        harness.apply(obj)
+        harness.until(lambda expected_tag=tag: expected_tag in serving_tags(harness))  # type: ignore[misc]  # a lambda's defaults have no types
+        harness.until_idle()
+        assert len(routable(harness)) == serving
+    assert sorted(serving_tags(harness)) == ["v0.2.0", "v0.3.0"]
+    assert len(revisions(harness)) == 2
 
 
-def serving_tags(world: World) -> list[str]:
-    key, serving = "kanister-py.io/package-tag", routable(world)
-    found = [each["metadata"] for each in revisions(world)]
-    return [each["annotations"][key] for each in found if each["name"] in serving]
+def serving_tags(harness: Harness) -> list[str]:
+    key, serving = "kanister-py.io/package-tag", routable(harness)
+    revision = [obj["metadata"] for obj in revisions(harness)]
+    return [metadata["annotations"][key] for metadata in revision if metadata["name"] in serving]
 
 
 @pytest.mark.parametrize(
     ("tag", "is_strict", "is_healthy", "complaint"),
     [
-        pytest.param("v0.12.3", True, True, "", id="a release that a version stands for"),
-        pytest.param("v0.3.0", False, True, "not for v0.3.0", id="another one, and it is said"),
-        pytest.param("v0.3.0", True, False, "not for v0.3.0", id="another one is refused if asked"),
+        pytest.param("v0.12.3", True, True, "", id="release with a matching version"),
+        pytest.param(
+            "v0.3.0", False, True, "not for v0.3.0", id="release without a matching version"
+        ),
+        pytest.param(
+            "v0.3.0", True, False, "not for v0.3.0", id="release without a matching version, strict"
+        ),
     ],
 )
-def test_releases_of_others_run_here_if_a_version_stands_for_them(
+def test_third_party_releases_run_in_process_if_a_version_matches(
     tag: str, is_strict: bool, is_healthy: bool, complaint: str
 ) -> None:
     settings = SETTINGS._replace(default_runtime=Runtime.IN_PROCESS, is_strict=is_strict)
-    world = World(settings)
-    world.start()
+    harness = Harness(settings)
+    harness.start()
     try:
-        world.define(definition())
+        harness.define(definition())
         package = f"xpkg.crossplane.io/crossplane-contrib/function-go-templating:{tag}"
         theirs = function("")
         theirs["metadata"]["annotations"] = {}
         theirs["spec"]["package"] = package
-        world.say(theirs)
-        world.until(lambda: any("RuntimeHealthy" in _conditions(each) for each in revisions(world)))
-        (revision,) = revisions(world)
+        harness.apply(theirs)
+        harness.until(
+            lambda: any(
+                "RuntimeHealthy" in _conditions(revision) for revision in revisions(harness)
+            )
+        )
+        (revision,) = revisions(harness)
         health, message = _conditions(revision)["RuntimeHealthy"]
         assert (health, complaint in message) == (str(is_healthy), True)
-        world.say(using())
-        world.say(bucket())
+        harness.apply(using())
+        harness.apply(bucket())
         if is_healthy:
-            world.until(world.is_ready)
+            harness.until(harness.is_ready)
         else:
-            world.until(lambda: "is not healthy" in world.condition("Synced").get("message", ""))
-            assert complaint in world.condition("Synced")["message"]
+            harness.until(
+                lambda: "is not healthy" in harness.condition("Synced").get("message", "")
+            )
+            assert complaint in harness.condition("Synced")["message"]
     finally:
-        world.close()
+        harness.close()
 
 
 def _conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
-    found = (obj.get("status") or {}).get("conditions") or ()
-    return {each["type"]: (each["status"], each.get("message", "")) for each in found}
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return {
+        condition["type"]: (condition["status"], condition.get("message", ""))
+        for condition in conditions
+    }

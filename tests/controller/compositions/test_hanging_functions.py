@@ -18,7 +18,7 @@ from kanister_py.core.kube.parts import condition_of
 from kanister_py.proto.messages import METHODS, V1
 from kanister_py.wiring import function_runner, read_functions
 from tests.controller.compositions.composing_process import revision
-from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+from tests.controller.compositions.harness import Harness, bucket, composition, definition
 
 WORKERS = 32
 LIMIT_OF_NEW_FUNCTION = WORKERS // 8
@@ -70,29 +70,29 @@ def function(stack: ExitStack) -> HangingFunction:
 
 
 @pytest.fixture(params=[True, False], ids=["with revisions", "without revisions"])
-def world(request: pytest.FixtureRequest, stack: ExitStack, function: HangingFunction) -> World:
+def harness(request: pytest.FixtureRequest, stack: ExitStack, function: HangingFunction) -> Harness:
     settings = CompositionSettings("kanister-py", uses_revisions=request.param, workers=WORKERS)
     over_grpc = GrpcRunner(ClientSecurity(is_insecure=True), connect_seconds=CONNECT_SECONDS)
     stack.callback(over_grpc.close)
-    world = World(
+    harness = Harness(
         settings,
         calling=lambda _runner: function_runner(read_functions().registry, over_grpc=over_grpc),
     )
-    stack.callback(world.close)
+    stack.callback(harness.close)
     # Closing waits for calls in progress, and the queue must not start new ones.
     stack.callback(function.release.set)
-    stack.callback(world.compositions.close)
-    world.start()
-    world.define(definition())
-    world.say(composition())
-    return world
+    stack.callback(harness.compositions.close)
+    harness.start()
+    harness.define(definition())
+    harness.apply(composition())
+    return harness
 
 
-def install(world: World, endpoint: str) -> None:
+def install(harness: Harness, endpoint: str) -> None:
     """Install a function that runs at `endpoint`."""
     obj = revision(endpoint)
-    world.say(obj)
-    world.cluster.apply(obj, field_manager="people", force=True, subresource="status")
+    harness.apply(obj)
+    harness.cluster.apply(obj, field_manager="people", force=True, subresource="status")
 
 
 def calling_function(name: str, **labels: str) -> dict[str, Any]:
@@ -101,60 +101,60 @@ def calling_function(name: str, **labels: str) -> dict[str, Any]:
     return obj
 
 
-def assert_healthy_ones_are_composed(world: World, function: HangingFunction) -> None:
+def assert_healthy_ones_are_composed(harness: Harness, function: HangingFunction) -> None:
     """Compose resources of the same kind while the function's calls hang."""
-    world.until(lambda: function.calls >= LIMIT_OF_NEW_FUNCTION, "calls that hang")
+    harness.until(lambda: function.calls >= LIMIT_OF_NEW_FUNCTION, "calls that hang")
     for name in HEALTHY:
-        world.say(bucket(name, ("a",), compositionRef={"name": "bucket"}))
-    world.until(lambda: all(world.is_ready(name) for name in HEALTHY))
+        harness.apply(bucket(name, ("a",), compositionRef={"name": "bucket"}))
+    harness.until(lambda: all(harness.is_ready(name) for name in HEALTHY))
     assert function.most_calls == LIMIT_OF_NEW_FUNCTION
     assert function.calls == LIMIT_OF_NEW_FUNCTION
 
 
 def test_new_resources_that_name_a_hanging_function_leave_workers_for_their_kind(
-    world: World, function: HangingFunction
+    harness: Harness, function: HangingFunction
 ) -> None:
-    install(world, function.endpoint)
-    world.say(calling_function("hanging"))
+    install(harness, function.endpoint)
+    harness.apply(calling_function("hanging"))
     for name in HANGING:
-        world.say(bucket(name, (), compositionRef={"name": "hanging"}))
-    assert_healthy_ones_are_composed(world, function)
+        harness.apply(bucket(name, (), compositionRef={"name": "hanging"}))
+    assert_healthy_ones_are_composed(harness, function)
 
 
 def test_new_resources_that_select_a_hanging_function_leave_workers_for_their_kind(
-    world: World, function: HangingFunction
+    harness: Harness, function: HangingFunction
 ) -> None:
-    install(world, function.endpoint)
-    world.say(calling_function("hanging", tier="new"))
+    install(harness, function.endpoint)
+    harness.apply(calling_function("hanging", tier="new"))
     for name in HANGING:
         selector = {"matchLabels": {"tier": "new"}}
-        world.say(bucket(name, (), compositionSelector=selector))
-    assert_healthy_ones_are_composed(world, function)
+        harness.apply(bucket(name, (), compositionSelector=selector))
+    assert_healthy_ones_are_composed(harness, function)
 
 
 def test_a_composition_that_starts_to_call_a_hanging_function_leaves_workers_for_its_kind(
-    world: World, function: HangingFunction
+    harness: Harness, function: HangingFunction
 ) -> None:
-    world.say(composition(name="changing"))
+    harness.apply(composition(name="changing"))
     for name in HANGING:
-        world.say(bucket(name, (), compositionRef={"name": "changing"}))
-    world.until(lambda: all(world.is_ready(name) for name in HANGING))
-    install(world, function.endpoint)
-    world.say(calling_function("changing"))
-    assert_healthy_ones_are_composed(world, function)
+        harness.apply(bucket(name, (), compositionRef={"name": "changing"}))
+    harness.until(lambda: all(harness.is_ready(name) for name in HANGING))
+    install(harness, function.endpoint)
+    harness.apply(calling_function("changing"))
+    assert_healthy_ones_are_composed(harness, function)
 
 
 def test_a_port_that_accepts_and_never_speaks_is_reported_after_the_limit_for_connecting(
-    world: World, stack: ExitStack
+    harness: Harness, stack: ExitStack
 ) -> None:
     # The kernel accepts connections to a listening socket, and nobody reads from them.
     silent = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64))
-    install(world, f"127.0.0.1:{silent.getsockname()[1]}")
-    world.say(calling_function("hanging"))
-    world.say(bucket("silent", (), compositionRef={"name": "hanging"}))
-    began = world.clock.monotonic()
-    world.until(lambda: world.condition("Synced", "silent").get("status") == "Unknown")
-    assert world.clock.monotonic() - began < 3 * CONNECT_SECONDS
-    assert condition_of(world.bucket("silent"), "Synced")["reason"] == "FunctionUnavailable"
-    open_breakers = world.metrics.registry.get_sample_value("kanister_py_open_breakers")
+    install(harness, f"127.0.0.1:{silent.getsockname()[1]}")
+    harness.apply(calling_function("hanging"))
+    harness.apply(bucket("silent", (), compositionRef={"name": "hanging"}))
+    began = harness.clock.monotonic()
+    harness.until(lambda: harness.condition("Synced", "silent").get("status") == "Unknown")
+    assert harness.clock.monotonic() - began < 3 * CONNECT_SECONDS
+    assert condition_of(harness.bucket("silent"), "Synced")["reason"] == "FunctionUnavailable"
+    open_breakers = harness.metrics.registry.get_sample_value("kanister_py_open_breakers")
     assert open_breakers == 1.0

@@ -1,4 +1,4 @@
-"""Memory of a controller after a function that answers too much."""
+"""Memory of a controller after large responses of a function."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TTL_SECONDS = 5.0
 
 
 class Talker:
-    """A function that answers too much while it is not well."""
+    """A function whose responses are too large while `is_well` is False."""
 
     def __init__(self) -> None:
         self.is_well = True
@@ -46,21 +46,21 @@ class Talker:
 
 @pytest.fixture
 def talker() -> Iterator[tuple[Talker, int]]:
-    made = Talker()
+    function = Talker()
     server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.max_send_message_length", -1)])
     service, _, method = METHODS[V1].strip("/").partition("/")
-    handler = grpc.unary_unary_rpc_method_handler(made.answer)
+    handler = grpc.unary_unary_rpc_method_handler(function.answer)
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(service, {method: handler}),)
     )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    yield made, port
+    yield function, port
     server.stop(0).wait()
 
 
 class Composing:
-    """The process that composes, and how much memory it has."""
+    """Client of the composing process, and reader of its memory."""
 
     def __init__(self, function: Talker, port: int, count: int = 30) -> None:
         self.function = function
@@ -68,7 +68,7 @@ class Composing:
         module = "tests.controller.compositions.composing_process"
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, f"127.0.0.1:{port}", str(count)],
-            # As the image has it.
+            # The setting of the image.
             env={**os.environ, "MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -77,53 +77,55 @@ class Composing:
         )
 
     def ask(self, word: str) -> dict[str, Any]:
-        """Hear how all resources are; with `again` they are looked at anew."""
+        """Request a report; `again` causes a reconcile of all resources first."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
-        found: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return found
+        report: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return report
 
     def until(
         self, is_so: Callable[[dict[str, Any]], bool], again_seconds: float = 0.0
     ) -> dict[str, Any]:
-        """Wait for something, and have all looked at anew whenever the last look is over.
+        """Wait for a report, causing further reconciles only after the last one has ended.
 
-        What looks leave behind in the cluster, which is in that process, is not what is measured.
+        The cluster in memory is in the same process, and its growth must not be measured.
         """
         until, calls, asked_at = time.monotonic() + PATIENCE_SECONDS, self.function.calls, 0.0
-        while not is_so(found := self.ask("how")):
-            assert time.monotonic() < until, found
+        while not is_so(report := self.ask("how")):
+            assert time.monotonic() < until, report
             is_over = self.function.calls >= calls + self.count
             waited = time.monotonic() - asked_at
             if waited > max(again_seconds, 1.0) or (is_over and not again_seconds):
                 calls, asked_at = self.function.calls, time.monotonic()
                 self.ask("again")
             time.sleep(0.05)
-        return found
+        return report
 
     def bytes_of(self, name: str) -> int:
-        """Read one of the system's numbers of this process: `VmRSS` for now, `VmHWM` for most."""
+        """Read a memory figure of the process: `VmRSS` is the current one, `VmHWM` the maximum."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        found = next(each for each in lines if each.startswith(f"{name}:"))
-        return int(found.split()[1]) << 10
+        line = next(candidate for candidate in lines if candidate.startswith(f"{name}:"))
+        return int(line.split()[1]) << 10
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc says what is used")
-def test_a_function_that_answers_20_megabytes_takes_no_memory(talker: tuple[Talker, int]) -> None:
+def test_a_response_of_20_megabytes_does_not_use_its_size_in_memory(
+    talker: tuple[Talker, int],
+) -> None:
     function, port = talker
     composing = Composing(function, port)
     try:
         composing.until(lambda _: function.calls >= CALLS)
-        composing.until(lambda found: found["synced"] == composing.count)
+        composing.until(lambda report: report["synced"] == composing.count)
         before = composing.bytes_of("VmRSS")
         function.is_well, function.calls = False, 0
-        found = composing.until(lambda found: not found["synced"] and function.calls >= CALLS)
-        assert "its answer has 20 MiB, and 8 MiB are allowed" in found["said"][0]
+        outage = composing.until(lambda state: not state["synced"] and function.calls >= CALLS)
+        assert "its answer has 20 MiB, and 8 MiB are allowed" in outage["said"][0]
         assert composing.bytes_of("VmHWM") <= MOST_BYTES
         function.is_well = True
-        composing.until(lambda found: found["synced"] == composing.count)
+        composing.until(lambda report: report["synced"] == composing.count)
         assert composing.bytes_of("VmRSS") <= before * 1.2
     finally:
         composing.process.kill()
@@ -146,11 +148,11 @@ LONG_RESULT = large_answer(results=({"severity": "SEVERITY_NORMAL", "message": "
         pytest.param(LARGE_CONTEXT, 30, 1.25, id="context-30"),
         pytest.param(LARGE_CONTEXT, 100, 1.25, id="context-100"),
         pytest.param(LONG_RESULT, 30, 1.25, id="result"),
-        # Of so many small objects, some memory stays in pieces.
+        # After many small objects, some memory stays fragmented.
         pytest.param(MANY_VALUES, 30, 2.0, id="many-values"),
     ],
 )
-def test_answers_of_7_megabytes_are_processed_and_their_memory_comes_back(
+def test_responses_of_7_megabytes_are_processed_and_their_memory_is_released(
     talker: tuple[Talker, int], answer: bytes, count: int, growth: float
 ) -> None:
     assert 6 << 20 < len(answer) < 8 << 20
@@ -158,14 +160,14 @@ def test_answers_of_7_megabytes_are_processed_and_their_memory_comes_back(
     function.large_answer = answer
     composing = Composing(function, port, count)
     try:
-        composing.until(lambda found: found["synced"] == count)
+        composing.until(lambda report: report["synced"] == count)
         before = composing.bytes_of("VmRSS")
         function.is_well, function.calls = False, 0
         composing.ask("again")
         composing.until(lambda _: function.calls >= count)
         assert composing.bytes_of("VmHWM") <= LIMIT_BYTES
         function.is_well, function.calls = True, 0
-        composing.until(lambda found: found["synced"] == count and function.calls >= count)
+        composing.until(lambda report: report["synced"] == count and function.calls >= count)
         composing.until(lambda _: composing.bytes_of("VmRSS") <= before * growth, 3.0)
     finally:
         composing.process.kill()

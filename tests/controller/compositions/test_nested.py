@@ -1,4 +1,4 @@
-"""Composite resources that composite resources compose."""
+"""Composite resources composed by composite resources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.kube.parts import conditions_of
 from kanister_py.core.kube.resources import GroupVersionResource
-from tests.controller.compositions.test_kinds import World, composition, definition
+from tests.controller.compositions.harness import Harness, composition, definition
 
 STORES = GroupVersionResource("example.org", "v1alpha1", "xstores")
 READY = '    gotemplating.fn.crossplane.io/ready: "True"\n'
@@ -26,17 +26,17 @@ spec:
 
 
 def outer_definition() -> dict[str, Any]:
-    made = definition()
-    made["metadata"]["name"] = "xstores.example.org"
-    made["spec"]["names"] = {"kind": "XStore", "plural": "xstores"}
-    return made
+    obj = definition()
+    obj["metadata"]["name"] = "xstores.example.org"
+    obj["spec"]["names"] = {"kind": "XStore", "plural": "xstores"}
+    return obj
 
 
 def outer_composition() -> dict[str, Any]:
-    made = composition(name="store")
-    made["spec"]["compositeTypeRef"]["kind"] = "XStore"
-    made["spec"]["pipeline"][0]["input"]["inline"]["template"] = OUTER
-    return made
+    obj = composition(name="store")
+    obj["spec"]["compositeTypeRef"]["kind"] = "XStore"
+    obj["spec"]["pipeline"][0]["input"]["inline"]["template"] = OUTER
+    return obj
 
 
 def store(name: str = "mine") -> dict[str, Any]:
@@ -48,40 +48,42 @@ def store(name: str = "mine") -> dict[str, Any]:
     }
 
 
-def test_what_a_composite_resource_composes_is_composed_in_turn() -> None:
-    world = World(CompositionSettings("default", uses_revisions=True))
+def test_composed_composite_resources_are_composed() -> None:
+    harness = Harness(CompositionSettings("default", uses_revisions=True))
     try:
-        world.start()
-        world.define(definition())
-        world.define(outer_definition())
-        world.say(composition())
-        world.say(outer_composition())
+        harness.start()
+        harness.define(definition())
+        harness.define(outer_definition())
+        harness.apply(composition())
+        harness.apply(outer_composition())
         for number in range(20):
-            world.say(store(f"store-{number}"))
+            harness.apply(store(f"store-{number}"))
             inner = f"store-{number}-inner"
-            world.until(lambda: world.is_ready(inner))  # noqa: B023 # it is asked for at once
+            harness.until(lambda: harness.is_ready(inner))  # noqa: B023 # it is asked for at once
     finally:
-        world.close()
+        harness.close()
 
 
-def test_a_composite_resource_is_ready_once_one_that_it_composes_is() -> None:
-    world = World(CompositionSettings("default", uses_revisions=True))
-    made = outer_composition()
-    pipeline = made["spec"]["pipeline"]
+def test_a_composite_resource_is_ready_once_its_composed_one_is() -> None:
+    harness = Harness(CompositionSettings("default", uses_revisions=True))
+    obj = outer_composition()
+    pipeline = obj["spec"]["pipeline"]
     pipeline[0]["input"]["inline"]["template"] = OUTER.replace(READY, "")
     pipeline.append({"step": "ready", "functionRef": {"name": "function-auto-ready"}})
     try:
-        world.start()
-        world.define(definition())
-        world.define(outer_definition())
-        world.say(composition())
-        world.say(made)
-        world.say(store())
+        harness.start()
+        harness.define(definition())
+        harness.define(outer_definition())
+        harness.apply(composition())
+        harness.apply(obj)
+        harness.apply(store())
 
         def is_ready() -> bool:
-            conditions = conditions_of(world.cluster.get(STORES, "mine", namespace="default"))
-            return ("Ready", "True") in [(each["type"], each["status"]) for each in conditions]
+            conditions = conditions_of(harness.cluster.get(STORES, "mine", namespace="default"))
+            return ("Ready", "True") in [
+                (condition["type"], condition["status"]) for condition in conditions
+            ]
 
-        world.until(is_ready)
+        harness.until(is_ready)
     finally:
-        world.close()
+        harness.close()

@@ -1,10 +1,9 @@
-"""Readiness of composing: no replica is ready too early, and none is kept back by one kind."""
+"""Readiness: a replica is not ready too early, and one broken kind does not make it unready."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from threading import Event
 from typing import Any
 
 import pytest
@@ -24,10 +23,10 @@ from kanister_py.core.revisions.kinds import (
 )
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject, ObjectList
-from tests.controller.compositions.test_kinds import (
+from tests.controller.compositions.faulty_cluster import Faulty, Gate
+from tests.controller.compositions.harness import (
     BUCKETS,
-    LIMIT_SECONDS,
-    World,
+    Harness,
     bucket,
     cluster_with_kinds,
     composition,
@@ -39,49 +38,16 @@ REVISIONS = CompositionSettings("kanister-py", uses_revisions=True)
 COMPOSED_WITH = (COMPOSITIONS, COMPOSITION_REVISIONS, FUNCTION_REVISIONS)
 
 
-class Faulty:
-    """A cluster of which a test says how it answers what."""
-
-    def __init__(self, cluster: MemoryCluster) -> None:
-        self._cluster = cluster
-        self.answers: dict[tuple[str, GroupVersionResource], Callable[[Any], Any]] = {}
-        """What becomes of an answer, by the verb and the kind."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
-        if name not in ("get", "list", "watch", "delete"):
-            return found
-
-        def call(resource: GroupVersionResource, *args: Any, **options: Any) -> Any:
-            answer = found(resource, *args, **options)
-            change = self.answers.get((name, resource))
-            return answer if change is None else change(answer)
-
-        return call
-
-
-class Gate:
-    """Holds an answer back."""
-
-    def __init__(self) -> None:
-        self.is_asked, self.is_open = Event(), Event()
-
-    def __call__(self, answer: Any) -> Any:
-        self.is_asked.set()
-        assert self.is_open.wait(LIMIT_SECONDS)
-        return answer
-
-
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    """Give a cluster on which a kind is defined and composed, by a controller that is gone."""
+    """Return a cluster with a kind that an earlier controller has defined and composed."""
     cluster = cluster_with_kinds()
-    before = World(REVISIONS, cluster)
+    before = Harness(REVISIONS, cluster)
     before.start()
     before.define(definition())
-    before.say(composition())
+    before.apply(composition())
     before.until(lambda: bool(cluster.list(COMPOSITION_REVISIONS).items))
-    before.until_rest()
+    before.until_idle()
     before.close()
     return cluster
 
@@ -91,24 +57,24 @@ def faulty(cluster: MemoryCluster) -> Faulty:
     return Faulty(cluster)
 
 
-Start = Callable[..., World]
+Start = Callable[..., Harness]
 
 
 @pytest.fixture
 def start(cluster: MemoryCluster, faulty: Faulty) -> Iterator[Start]:
     with ExitStack() as stack:
 
-        def begin(settings: CompositionSettings = REVISIONS) -> World:
-            # The clock stands still: what could not be listed is not listed again.
-            world = World(settings, cluster, FakeClock(), through=faulty)
-            stack.callback(world.close)
-            world.start()
-            return world
+        def begin(settings: CompositionSettings = REVISIONS) -> Harness:
+            # With a fake clock, a failed list is not retried.
+            harness = Harness(settings, cluster, FakeClock(), through=faulty)
+            stack.callback(harness.close)
+            harness.start()
+            return harness
 
         yield begin
-        for each in faulty.answers.values():
-            if isinstance(each, Gate):
-                each.is_open.set()
+        for answer in faulty.answers.values():
+            if isinstance(answer, Gate):
+                answer.is_open.set()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +96,7 @@ def start(cluster: MemoryCluster, faulty: Faulty) -> Iterator[Start]:
             "get",
             DEFINITIONS,
             "has not reconciled the definition xbuckets.example.org yet",
-            id="a definition is not looked at",
+            id="a definition is not reconciled",
         ),
         pytest.param(
             "list",
@@ -140,19 +106,19 @@ def start(cluster: MemoryCluster, faulty: Faulty) -> Iterator[Start]:
         ),
     ],
 )
-def test_it_is_ready_once_a_resource_that_comes_is_composed_at_once(
+def test_a_replica_is_ready_once_it_composes_new_resources_immediately(
     faulty: Faulty, start: Start, verb: str, resource: GroupVersionResource, lack: str
 ) -> None:
     gate = faulty.answers[verb, resource] = Gate()
-    world = start()
-    seen = world.compositions.cache
-    world.until(lambda: all(map(seen.has_synced, COMPOSED_WITH)) and gate.is_asked.is_set())
-    world.until(lambda: world.compositions.trouble == lack)
+    harness = start()
+    seen = harness.compositions.cache
+    harness.until(lambda: all(map(seen.has_synced, COMPOSED_WITH)) and gate.is_asked.is_set())
+    harness.until(lambda: harness.compositions.trouble == lack)
     gate.is_open.set()
-    world.until(lambda: world.compositions.trouble == "")
+    harness.until(lambda: harness.compositions.trouble == "")
     assert seen.has_synced(BUCKETS)
-    world.say(bucket())
-    world.until(world.is_ready)
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
 
 
 def refuse(_answer: Any) -> Any:
@@ -184,7 +150,7 @@ def not_established(answer: KubeObject) -> KubeObject:
         ),
     ],
 )
-def test_one_kind_that_is_broken_keeps_no_replica_from_the_others(
+def test_a_broken_kind_does_not_make_a_replica_unready(
     faulty: Faulty,
     start: Start,
     verb: str,
@@ -192,29 +158,29 @@ def test_one_kind_that_is_broken_keeps_no_replica_from_the_others(
     change: Callable[[Any], Any],
 ) -> None:
     faulty.answers[verb, resource] = change
-    world = start()
-    world.until(lambda: world.compositions.trouble == "")
+    harness = start()
+    harness.until(lambda: harness.compositions.trouble == "")
 
 
-def test_what_is_composed_and_must_not_be_watched_is_no_trouble_of_the_replica(
+def test_a_composed_kind_that_cannot_be_watched_does_not_make_a_replica_unready(
     faulty: Faulty, start: Start
 ) -> None:
     faulty.answers["list", CONFIG_MAPS] = refuse
-    world = start()
-    world.say(bucket())
-    world.until(lambda: bool(world.compositions.cache.trouble_of(CONFIG_MAPS)))
-    world.until(lambda: world.compositions.trouble == "")
+    harness = start()
+    harness.apply(bucket())
+    harness.until(lambda: bool(harness.compositions.cache.trouble_of(CONFIG_MAPS)))
+    harness.until(lambda: harness.compositions.trouble == "")
 
 
-def test_it_is_not_ready_while_what_all_is_composed_with_cannot_be_seen(
+def test_a_replica_is_unready_while_compositions_and_functions_cannot_be_listed(
     faulty: Faulty, start: Start
 ) -> None:
     faulty.answers["list", COMPOSITIONS] = refuse
-    world = start()
-    world.until(lambda: "xbuckets.example.org is forbidden" in world.compositions.trouble)
-    assert world.compositions.trouble.startswith("Cannot watch compositions.")
+    harness = start()
+    harness.until(lambda: "xbuckets.example.org is forbidden" in harness.compositions.trouble)
+    assert harness.compositions.trouble.startswith("Cannot watch compositions.")
 
 
-def test_one_that_is_paused_is_ready(start: Start) -> None:
-    world = start(REVISIONS._replace(is_paused=True))
-    world.until(lambda: world.compositions.trouble == "")
+def test_a_paused_replica_is_ready(start: Start) -> None:
+    harness = start(REVISIONS._replace(is_paused=True))
+    harness.until(lambda: harness.compositions.trouble == "")

@@ -1,4 +1,4 @@
-"""Requirements: pipelines get what they ask for, and nothing that they must not have."""
+"""Required resources: selection, restrictions, and reconciles after changes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,15 @@ from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.revisions.kinds import ENVIRONMENT_CONFIGS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.object_cache import ObjectCache
-from tests.controller.compositions.test_kinds import (
-    World,
+from tests.controller.compositions.environments import (
+    BY_LABELS,
+    BY_NAME,
+    config_map,
+    environment,
+    in_surroundings,
+)
+from tests.controller.compositions.harness import (
+    Harness,
     bucket,
     cluster_with_kinds,
     composition,
@@ -27,15 +34,6 @@ from tests.controller.compositions.test_kinds import (
 )
 from tests.oci_registry import running_registry
 from tests.raising import refused_as
-
-
-def config_map(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-    }
-
 
 WIDGETS = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -60,8 +58,8 @@ WIDGETS = {
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster(clock=SystemClock())
-    made.load(
+    memory = MemoryCluster(clock=SystemClock())
+    memory.load(
         [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
             WIDGETS,
@@ -71,14 +69,14 @@ def cluster() -> MemoryCluster:
             {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "big"}},
         ]
     )
-    return made
+    return memory
 
 
 @pytest.fixture
 def seen(cluster: MemoryCluster) -> Iterator[ObjectCache]:
-    made = ObjectCache(cluster, SystemClock(), lambda *_change: None)
-    yield made
-    made.close()
+    cache = ObjectCache(cluster, SystemClock(), lambda *_change: None)
+    yield cache
+    cache.close()
 
 
 @pytest.fixture
@@ -94,36 +92,36 @@ def labelled(**labels: str) -> dict[str, Any]:
     ("asked", "found"),
     [
         pytest.param({"matchName": "a", "namespace": "shop"}, ["shop/a"], id="by name"),
-        pytest.param({"matchName": "b", "namespace": "shop"}, [], id="a name that is not there"),
+        pytest.param({"matchName": "b", "namespace": "shop"}, [], id="missing name"),
         pytest.param(labelled(tier="db"), ["default/a", "shop/a"], id="labels, anywhere"),
         pytest.param({**labelled(tier="db"), "namespace": "shop"}, ["shop/a"], id="in a namespace"),
-        pytest.param(labelled(tier="none"), [], id="labels that nothing has"),
+        pytest.param(labelled(tier="none"), [], id="labels without a match"),
         pytest.param(
             {**labelled(), "namespace": "default"}, ["default/a", "default/b"], id="no labels"
         ),
     ],
 )
-def test_objects_are_found_as_they_are_asked_for(
+def test_objects_are_found_by_name_and_by_labels(
     source: ClusterSource, asked: dict[str, Any], found: list[str]
 ) -> None:
     selector = {"apiVersion": "v1", "kind": "ConfigMap", **asked}
     for _again in range(2):
-        given = source.fetch_resources(selector)
-        names = [f"{e['metadata']['namespace']}/{e['metadata']['name']}" for e in given]
-        assert [each for each in names if not each.endswith("kube-root-ca.crt")] == found
+        resources = source.fetch_resources(selector)
+        names = [f"{e['metadata']['namespace']}/{e['metadata']['name']}" for e in resources]
+        assert [name for name in names if not name.endswith("kube-root-ca.crt")] == found
 
 
-@pytest.mark.parametrize("namespace", ["", "shop"], ids=["without", "with a needless namespace"])
+@pytest.mark.parametrize("namespace", ["", "shop"], ids=["without", "with a namespace"])
 @pytest.mark.parametrize("how", [{"matchName": "big"}, labelled()], ids=["by name", "by labels"])
-def test_what_has_no_namespace_is_found_whatever_is_said(
+def test_cluster_scoped_objects_are_found_despite_a_namespace(
     source: ClusterSource, namespace: str, how: dict[str, Any]
 ) -> None:
     selector = {"apiVersion": "example.org/v1", "kind": "Widget", "namespace": namespace, **how}
-    (found,) = source.fetch_resources(selector)
-    assert found["metadata"]["name"] == "big"
+    (resource,) = source.fetch_resources(selector)
+    assert resource["metadata"]["name"] == "big"
 
 
-def test_a_kind_that_is_not_there_has_no_objects(source: ClusterSource) -> None:
+def test_an_unknown_kind_has_no_objects(source: ClusterSource) -> None:
     assert source.fetch_resources({"apiVersion": "x.org/v1", "kind": "X", "matchName": "a"}) == ()
     assert source.fetch_schema("x.org/v1", "X") is None
 
@@ -133,12 +131,12 @@ def test_schemas_are_those_of_the_version(source: ClusterSource) -> None:
         schema = source.fetch_schema(f"example.org/{version}", "Widget")
         assert schema is not None
         assert schema["description"] == version
-    # Nobody describes the kinds that the embedded cluster has without a definition.
+    # The embedded cluster has no schemas of built-in kinds.
     assert source.fetch_schema("v1", "ConfigMap") is None
 
 
 class Describing(MemoryCluster):
-    """A cluster that describes kinds besides those of definitions, as an API server does."""
+    """A cluster that publishes schemas of built-in kinds, as an API server does."""
 
     def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
         return {"description": f"{api_version} {kind}"}
@@ -147,12 +145,12 @@ class Describing(MemoryCluster):
 @pytest.mark.parametrize(
     ("api_version", "kind", "want"),
     [
-        pytest.param("v1", "ConfigMap", "v1 ConfigMap", id="every cluster has"),
+        pytest.param("v1", "ConfigMap", "v1 ConfigMap", id="core group"),
         pytest.param("apps/v1", "Deployment", "apps/v1 Deployment", id="in a group"),
         pytest.param("example.org/v2", "Widget", "v2", id="of a definition, as that says"),
     ],
 )
-def test_kinds_without_a_definition_are_as_the_cluster_describes_them(
+def test_schemas_of_built_in_kinds_come_from_the_api_server(
     api_version: str, kind: str, want: str
 ) -> None:
     cluster = Describing(clock=SystemClock())
@@ -166,14 +164,14 @@ def test_kinds_without_a_definition_are_as_the_cluster_describes_them(
         seen.close()
 
 
-def test_nothing_is_given_out_where_that_is_switched_off(
+def test_required_resources_are_refused_when_they_are_disabled(
     cluster: MemoryCluster, seen: ObjectCache
 ) -> None:
     source = ClusterSource(cluster, seen, gives_resources=False)
     with refused_as("ExtraResourcesDisabled") as refused:
         source.fetch_resources({"apiVersion": "v1", "kind": "ConfigMap", "matchName": "a"})
     assert "ConfigMap" in refused.value.message
-    # What a kind looks like is no secret.
+    # Schemas are not restricted.
     assert source.fetch_schema("example.org/v1", "Widget") is not None
 
 
@@ -186,7 +184,7 @@ def test_nothing_is_given_out_where_that_is_switched_off(
         pytest.param("v1", "Namespace", "default", id="cluster-scoped with a namespace"),
     ],
 )
-def test_resources_of_other_namespaces_are_refused_where_they_are_restricted(
+def test_resources_of_other_namespaces_are_refused_under_the_restriction(
     cluster: MemoryCluster, source: ClusterSource, api_version: str, kind: str, namespace: str
 ) -> None:
     restricted = OwnNamespaceSource(source, cluster, "default")
@@ -195,18 +193,24 @@ def test_resources_of_other_namespaces_are_refused_where_they_are_restricted(
         restricted.fetch_resources({**selector, "namespace": namespace})
 
 
-def test_resources_of_the_own_namespace_are_given_where_they_are_restricted(
+def test_resources_of_the_own_namespace_are_provided_under_the_restriction(
     cluster: MemoryCluster, source: ClusterSource
 ) -> None:
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own", "namespace": "ns"}}
-    cluster.create(made)
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "own", "namespace": "ns"},
+    }
+    cluster.create(config)
     selector = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "own", "namespace": "ns"}
     restricted = OwnNamespaceSource(source, cluster, "ns")
-    assert [found["metadata"]["name"] for found in restricted.fetch_resources(selector)] == ["own"]
+    assert [resource["metadata"]["name"] for resource in restricted.fetch_resources(selector)] == [
+        "own"
+    ]
     assert restricted.fetch_schema("example.org/v1", "Widget") is not None
 
 
-def test_secrets_are_as_they_are_now(cluster: MemoryCluster, source: ClusterSource) -> None:
+def test_secrets_are_read_without_a_cache(cluster: MemoryCluster, source: ClusterSource) -> None:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -220,113 +224,66 @@ def test_secrets_are_as_they_are_now(cluster: MemoryCluster, source: ClusterSour
     assert source.fetch_secret("default", "door") == {"key": "eQ=="}
 
 
-# On a cluster, with everything around it
-
-
-def environment(colour: str, name: str = "surroundings", **labels: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "apiextensions.crossplane.io/v1beta1",
-        "kind": "EnvironmentConfig",
-        "metadata": {"name": name, "labels": labels},
-        "data": {"colour": colour},
-    }
-
-
-BY_NAME = {"type": "Reference", "ref": {"name": "surroundings"}}
-BY_LABELS = {
-    "type": "Selector",
-    "selector": {
-        "mode": "Single",
-        "matchLabels": [{"type": "Value", "key": "stage", "value": "prod"}],
-    },
-}
-TEMPLATE = """
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  annotations:
-    gotemplating.fn.crossplane.io/composition-resource-name: a
-    gotemplating.fn.crossplane.io/ready: "True"
-data:
-  colour: {{ (index .context "apiextensions.crossplane.io/environment").colour }}
-"""
-
-
-def in_surroundings(source: dict[str, Any]) -> dict[str, Any]:
-    made = composition()
-    made["spec"]["pipeline"][0]["input"]["inline"]["template"] = TEMPLATE
-    made["spec"]["pipeline"].insert(
-        0,
-        {
-            "step": "surroundings",
-            "functionRef": {"name": "function-environment-configs"},
-            "input": {
-                "apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1",
-                "kind": "Input",
-                "spec": {"environmentConfigs": [source]},
-            },
-        },
-    )
-    return made
+# With a whole controller
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World(CompositionSettings("kanister-py", uses_revisions=True))
-    made.start()
-    made.define(definition())
-    yield made
-    made.close()
+def harness() -> Iterator[Harness]:
+    running = Harness(CompositionSettings("kanister-py", uses_revisions=True))
+    running.start()
+    running.define(definition())
+    yield running
+    running.close()
 
 
 @pytest.mark.parametrize("how", [BY_NAME, BY_LABELS], ids=["by name", "by labels"])
-def test_a_change_of_the_surroundings_composes_anew(world: World, how: dict[str, Any]) -> None:
-    world.say(environment("red", stage="prod"))
-    world.say(environment("grey", "elsewhere", stage="dev"))
-    world.say(in_surroundings(how))
-    world.say(bucket(names=()))
-    world.until(world.is_ready)
-    assert world.colours() == {"red"}
-    world.until_rest()
-    world.say(environment("green", stage="prod"))
-    world.until(lambda: world.colours() == {"green"})
-    world.until_rest()
-    world.writes.clear()
-    world.say(environment("black", "elsewhere", stage="dev"))
-    world.until_rest()
-    assert world.colours() == {"green"}
-    assert world.writes == []
+def test_a_changed_environment_causes_a_reconcile(harness: Harness, how: dict[str, Any]) -> None:
+    harness.apply(environment("red", stage="prod"))
+    harness.apply(environment("grey", "elsewhere", stage="dev"))
+    harness.apply(in_surroundings(how))
+    harness.apply(bucket(names=()))
+    harness.until(harness.is_ready)
+    assert harness.colours() == {"red"}
+    harness.until_idle()
+    harness.apply(environment("green", stage="prod"))
+    harness.until(lambda: harness.colours() == {"green"})
+    harness.until_idle()
+    harness.writes.clear()
+    harness.apply(environment("black", "elsewhere", stage="dev"))
+    harness.until_idle()
+    assert harness.colours() == {"green"}
+    assert harness.writes == []
 
 
-def test_surroundings_that_come_later_are_waited_for(world: World) -> None:
-    world.say(in_surroundings(BY_NAME))
-    world.say(bucket(names=()))
-    # Before its composition was seen, it had failed for another reason.
-    world.until(lambda: "surroundings" in world.condition("Synced").get("message", ""))
-    assert world.condition("Synced")["status"] == "False"
-    world.say(environment("red"))
-    world.until(world.is_ready)
-    world.cluster.delete(ENVIRONMENT_CONFIGS, "surroundings")
-    world.until(lambda: world.condition("Synced").get("status") == "False")
-    # What it composed before stays.
-    assert world.colours() == {"red"}
+def test_a_missing_environment_is_waited_for(harness: Harness) -> None:
+    harness.apply(in_surroundings(BY_NAME))
+    harness.apply(bucket(names=()))
+    # Until the composition is in the cache, it fails for another reason.
+    harness.until(lambda: "surroundings" in harness.condition("Synced").get("message", ""))
+    assert harness.condition("Synced")["status"] == "False"
+    harness.apply(environment("red"))
+    harness.until(harness.is_ready)
+    harness.cluster.delete(ENVIRONMENT_CONFIGS, "surroundings")
+    harness.until(lambda: harness.condition("Synced").get("status") == "False")
+    # Composed resources are kept.
+    assert harness.colours() == {"red"}
 
 
-def test_a_pipeline_that_asks_where_nothing_is_given_says_so() -> None:
+def test_a_pipeline_reports_that_required_resources_are_disabled() -> None:
     settings = CompositionSettings("kanister-py", uses_revisions=True, gives_resources=False)
-    world = World(settings)
-    world.start()
+    harness = Harness(settings)
+    harness.start()
     try:
-        world.define(definition())
-        world.say(environment("red"))
-        world.say(in_surroundings(BY_NAME))
-        world.say(bucket(names=()))
-        world.until(
-            lambda: "--disable-extra-resources" in world.condition("Synced").get("message", "")
+        harness.define(definition())
+        harness.apply(environment("red"))
+        harness.apply(in_surroundings(BY_NAME))
+        harness.apply(bucket(names=()))
+        harness.until(
+            lambda: "--disable-extra-resources" in harness.condition("Synced").get("message", "")
         )
-        assert world.composed() == {}
+        assert harness.composed() == {}
     finally:
-        world.close()
+        harness.close()
 
 
 REQUIRING = """
@@ -352,36 +309,34 @@ requirements:
 """
 
 
-def test_what_gains_the_labels_asked_for_composes_anew(world: World) -> None:
+def test_an_object_that_gains_the_required_labels_causes_a_reconcile(harness: Harness) -> None:
     asking = composition()
     asking["spec"]["pipeline"][0]["input"]["inline"]["template"] = REQUIRING
-    world.say({**config_map("one", **{"for": "buckets"}), "data": {"colour": "red"}})
-    world.say(asking)
-    world.say(bucket(names=()))
-    world.until(lambda: set(world.composed()) == {"one"})
-    world.say({**config_map("two", **{"for": "boxes"}), "data": {"colour": "red"}})
-    world.until_rest()
-    assert set(world.composed()) == {"one"}
-    world.say({**config_map("two", **{"for": "buckets"}), "data": {"colour": "red"}})
-    world.until(lambda: set(world.composed()) == {"one", "two"})
-    world.cluster.delete(CONFIG_MAPS, "one", namespace="default")
-    world.until(lambda: set(world.composed()) == {"two"})
+    harness.apply({**config_map("one", **{"for": "buckets"}), "data": {"colour": "red"}})
+    harness.apply(asking)
+    harness.apply(bucket(names=()))
+    harness.until(lambda: set(harness.composed()) == {"one"})
+    harness.apply({**config_map("two", **{"for": "boxes"}), "data": {"colour": "red"}})
+    harness.until_idle()
+    assert set(harness.composed()) == {"one"}
+    harness.apply({**config_map("two", **{"for": "buckets"}), "data": {"colour": "red"}})
+    harness.until(lambda: set(harness.composed()) == {"one", "two"})
+    harness.cluster.delete(CONFIG_MAPS, "one", namespace="default")
+    harness.until(lambda: set(harness.composed()) == {"two"})
 
 
 def with_input(colour: str) -> dict[str, Any]:
-    """Give a ConfigMap that holds what the step of a composition is told."""
+    """Return a ConfigMap with the input of a step."""
     (step,) = composition(colour)["spec"]["pipeline"]
     return {**config_map("shared"), "data": {"input.yaml": json.dumps(step["input"])}}
 
 
-def test_an_input_out_of_a_registry_is_read_once_and_then_needs_no_registry(
-    world: World, tmp_path: Path
-) -> None:
+def test_an_input_from_a_registry_is_pulled_once(harness: Harness, tmp_path: Path) -> None:
     (step,) = composition("green")["spec"]["pipeline"]
     with running_registry(tmp_path) as registry:
         login = {"username": registry.login.username, "password": registry.login.password}
         config = json.dumps({"auths": {registry.address: login}}).encode()
-        world.say(
+        harness.apply(
             {
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -395,31 +350,31 @@ def test_an_input_out_of_a_registry_is_read_once_and_then_needs_no_registry(
         del step["input"]
         secrets = [{"name": "pull"}]
         step["inputRef"] = {"ociRef": {"package": str(package), "packagePullSecrets": secrets}}
-        world.say(referring)
-        world.say(bucket())
-        world.until(lambda: world.is_ready() and world.colours() == {"green"})
-    world.say(bucket("another"))
-    world.until(lambda: world.is_ready("another"))
-    assert world.colours("another") == {"green"}
+        harness.apply(referring)
+        harness.apply(bucket())
+        harness.until(lambda: harness.is_ready() and harness.colours() == {"green"})
+    harness.apply(bucket("another"))
+    harness.until(lambda: harness.is_ready("another"))
+    assert harness.colours("another") == {"green"}
 
 
-def test_a_stored_reference_names_one_place_and_a_digest() -> None:
+def test_an_input_reference_needs_exactly_one_source_and_a_digest() -> None:
     cluster = cluster_with_kinds()
     wrong: dict[str, dict[str, Any]] = {
         "one of configMapRef and ociRef is required": {},
         "should match '@sha256:": {"ociRef": {"package": "r.example.org/team/in:v1"}},
     }
     for message, ref in wrong.items():
-        made = composition()
-        (step,) = made["spec"]["pipeline"]
+        obj = composition()
+        (step,) = obj["spec"]["pipeline"]
         del step["input"]
         step["inputRef"] = ref
         with pytest.raises(Invalid, match=message):
-            cluster.create(made)
+            cluster.create(obj)
 
 
 @pytest.mark.parametrize("gives_resources", [True, False])
-def test_an_input_that_several_compositions_share_is_followed(gives_resources: bool) -> None:
+def test_a_change_of_a_shared_input_reconciles_all_its_users(gives_resources: bool) -> None:
     referring = composition()
     (step,) = referring["spec"]["pipeline"]
     del step["input"]
@@ -427,21 +382,21 @@ def test_an_input_that_several_compositions_share_is_followed(gives_resources: b
     settings = CompositionSettings(
         "kanister-py", uses_revisions=True, gives_resources=gives_resources
     )
-    world = World(settings)
+    harness = Harness(settings)
     try:
-        world.start()
-        world.define(definition())
-        world.say(referring)
-        world.say(bucket())
+        harness.start()
+        harness.define(definition())
+        harness.apply(referring)
+        harness.apply(bucket())
         none = "inputRef names ConfigMap default/shared, which does not exist"
-        world.until(lambda: none in world.condition("Synced").get("message", ""))
-        world.say(with_input("green"))
-        world.until(lambda: world.is_ready() and world.colours() == {"green"})
-        world.say(with_input("blue"))
-        world.until(lambda: world.colours() == {"blue"})
-        world.until_rest()
-        world.writes.clear()
-        world.until_rest()
-        assert world.writes == []
+        harness.until(lambda: none in harness.condition("Synced").get("message", ""))
+        harness.apply(with_input("green"))
+        harness.until(lambda: harness.is_ready() and harness.colours() == {"green"})
+        harness.apply(with_input("blue"))
+        harness.until(lambda: harness.colours() == {"blue"})
+        harness.until_idle()
+        harness.writes.clear()
+        harness.until_idle()
+        assert harness.writes == []
     finally:
-        world.close()
+        harness.close()

@@ -1,4 +1,4 @@
-"""CompositionRevisions: a Composition always has its own."""
+"""CompositionRevisions of Compositions."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def _composition(size: int = 1, **labels: str) -> dict[str, Any]:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster(clock=SystemClock())
+    memory = MemoryCluster(clock=SystemClock())
     for name in ("compositions", "compositionrevisions"):
         path = CRDS / f"{name}.yaml"
-        made.create(parse_documents(path.read_bytes(), path.name)[0].value)
-    return made
+        memory.create(parse_documents(path.read_bytes(), path.name)[0].value)
+    return memory
 
 
 @pytest.fixture
@@ -62,19 +62,19 @@ def tell(events: list[str]) -> Any:
 
 
 def _say(cluster: MemoryCluster, composition: dict[str, Any]) -> KubeObject:
-    """Write a Composition as `kubectl apply` would, over whatever is there."""
+    """Apply a Composition as `kubectl apply` does."""
     return cluster.apply(composition, field_manager="people", force=True)
 
 
 def _numbers(cluster: MemoryCluster) -> dict[int, int]:
-    """Say which number each revision has, by the size that its composition asks for."""
+    """Map the sizes in the compositions to the numbers of their revisions."""
     return {
-        each["spec"]["pipeline"][0]["input"]["size"]: each["spec"]["revision"]
-        for each in cluster.list(COMPOSITION_REVISIONS).items
+        obj["spec"]["pipeline"][0]["input"]["size"]: obj["spec"]["revision"]
+        for obj in cluster.list(COMPOSITION_REVISIONS).items
     }
 
 
-def test_a_change_makes_a_revision_and_going_back_raises_the_old_one(
+def test_a_change_creates_a_revision_and_going_back_renumbers_the_old_one(
     cluster: MemoryCluster, tell: Any, events: list[str]
 ) -> None:
     names = []
@@ -83,28 +83,28 @@ def test_a_change_makes_a_revision_and_going_back_raises_the_old_one(
         names.append(reconcile_composition(cluster, "bucket", tell))
     assert _numbers(cluster) == {1: 3, 2: 2}
     assert names[0] == names[2] != names[1]
-    assert [each.partition(":")[0] for each in events] == [
+    assert [event.partition(":")[0] for event in events] == [
         "CreateRevision",
         "CreateRevision",
         "UpdateRevision",
     ]
 
 
-def test_a_revision_says_whose_it_is_and_what_it_was_labelled(
+def test_a_revision_has_the_owner_and_labels_of_its_composition(
     cluster: MemoryCluster, tell: Any
 ) -> None:
-    made = _say(cluster, _composition(channel="alpha"))
+    created = _say(cluster, _composition(channel="alpha"))
     name = reconcile_composition(cluster, "bucket", tell)
     revision = cluster.get(COMPOSITION_REVISIONS, name)
     labels = revision["metadata"]["labels"]
     assert labels["channel"] == "alpha"
     assert labels[COMPOSITION_NAME_LABEL] == "bucket"
     (owner,) = revision["metadata"]["ownerReferences"]
-    assert owner["uid"] == made["metadata"]["uid"]
+    assert owner["uid"] == created["metadata"]["uid"]
     assert owner["controller"] is True
 
 
-def test_another_label_is_another_revision_and_old_labels_stay(
+def test_a_changed_label_creates_a_revision_and_old_labels_are_kept(
     cluster: MemoryCluster, tell: Any
 ) -> None:
     _say(cluster, _composition(channel="alpha"))
@@ -115,7 +115,7 @@ def test_another_label_is_another_revision_and_old_labels_stay(
     assert cluster.get(COMPOSITION_REVISIONS, first)["metadata"]["labels"]["channel"] == "alpha"
 
 
-def test_nothing_is_written_where_nothing_changed(cluster: MemoryCluster, tell: Any) -> None:
+def test_a_second_reconcile_writes_nothing(cluster: MemoryCluster, tell: Any) -> None:
     _say(cluster, _composition())
     name = reconcile_composition(cluster, "bucket", tell)
     before = cluster.get(COMPOSITION_REVISIONS, name)
@@ -126,7 +126,7 @@ def test_nothing_is_written_where_nothing_changed(cluster: MemoryCluster, tell: 
     assert cluster.get(COMPOSITION_REVISIONS, name) == before
 
 
-def test_a_revision_that_crossplane_made_is_recognised_without_a_write(
+def test_a_revision_created_by_crossplane_is_reused_without_a_write(
     cluster: MemoryCluster, tell: Any
 ) -> None:
     composition = _say(cluster, _composition(channel="alpha"))
@@ -158,43 +158,43 @@ def test_a_revision_that_crossplane_made_is_recognised_without_a_write(
     assert cluster.list(COMPOSITION_REVISIONS).items == [before]
 
 
-def test_revisions_restored_from_a_backup_get_their_owner_again(
+def test_restored_revisions_get_their_owner_reference_back(
     cluster: MemoryCluster, tell: Any
 ) -> None:
     _say(cluster, _composition(1))
     first = reconcile_composition(cluster, "bucket", tell)
     _say(cluster, _composition(2))
     reconcile_composition(cluster, "bucket", tell)
-    # A restored Composition has another UID; its revisions still name the old one.
-    for each in cluster.list(COMPOSITION_REVISIONS).items:
-        each["metadata"]["ownerReferences"][0]["uid"] = "of-another-life"
-        cluster.replace(each)
+    # A restored Composition has a new UID, and its revisions refer to the old one.
+    for obj in cluster.list(COMPOSITION_REVISIONS).items:
+        obj["metadata"]["ownerReferences"][0]["uid"] = "of-another-life"
+        cluster.replace(obj)
     reconcile_composition(cluster, "bucket", tell)
     uid = cluster.get(COMPOSITIONS, "bucket")["metadata"]["uid"]
-    for each in cluster.list(COMPOSITION_REVISIONS).items:
-        assert [owner["uid"] for owner in each["metadata"]["ownerReferences"]] == [uid]
+    for obj in cluster.list(COMPOSITION_REVISIONS).items:
+        assert [owner["uid"] for owner in obj["metadata"]["ownerReferences"]] == [uid]
     assert _numbers(cluster) == {1: 1, 2: 2}
     assert cluster.get(COMPOSITION_REVISIONS, first)["spec"]["revision"] == 1
 
 
-def test_a_revision_that_somebody_else_controls_is_left_alone_and_told(
+def test_a_revision_with_another_controller_is_unchanged_and_reported(
     cluster: MemoryCluster, tell: Any, events: list[str]
 ) -> None:
     _say(cluster, _composition())
     name = reconcile_composition(cluster, "bucket", tell)
-    taken = cluster.get(COMPOSITION_REVISIONS, name)
-    taken["metadata"]["ownerReferences"] = [
+    revision = cluster.get(COMPOSITION_REVISIONS, name)
+    revision["metadata"]["ownerReferences"] = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "y", "controller": True}
     ]
-    before = cluster.replace(taken)
-    # Its name is the one that ours would get.
+    before = cluster.replace(revision)
+    # It has the name that our revision would get.
     assert reconcile_composition(cluster, "bucket", tell).startswith(name)
     assert cluster.get(COMPOSITION_REVISIONS, name) == before
-    assert any("controlled by ConfigMap x" in each for each in events)
+    assert any("controlled by ConfigMap x" in event for event in events)
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_two_controllers_at_once_make_one_revision(
+def test_two_concurrent_controllers_create_one_revision(
     cluster: MemoryCluster, tell: Any, size: int
 ) -> None:
     _say(cluster, _composition(1))
@@ -223,9 +223,7 @@ def test_two_controllers_at_once_make_one_revision(
     assert max(numbers.values()) == 3
 
 
-def test_a_composition_that_is_gone_or_going_gets_no_revision(
-    cluster: MemoryCluster, tell: Any
-) -> None:
+def test_a_deleted_composition_gets_no_revision(cluster: MemoryCluster, tell: Any) -> None:
     assert reconcile_composition(cluster, "bucket", tell) == ""
     held = _composition()
     held["metadata"]["finalizers"] = ["example.org/wait"]

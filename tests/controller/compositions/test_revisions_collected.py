@@ -1,4 +1,4 @@
-"""Collection of CompositionRevisions: those go that nobody uses, and only those."""
+"""Garbage collection of unused CompositionRevisions."""
 
 from __future__ import annotations
 
@@ -11,96 +11,96 @@ from kanister_py.controller.compositions.served_kinds import Served
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, DEFINITIONS
 from kanister_py.ports.cluster import Propagation
-from tests.controller.compositions.test_kinds import (
+from tests.controller.compositions.faulty_cluster import Faulty, Gate
+from tests.controller.compositions.harness import (
     BUCKETS,
-    World,
+    Harness,
     bucket,
     composition,
     definition,
 )
-from tests.controller.compositions.test_readiness import Faulty, Gate
 
 SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, keeps_revisions=1)
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World(SETTINGS)
-    made.start()
-    yield made
-    made.close()
+def harness() -> Iterator[Harness]:
+    running = Harness(SETTINGS)
+    running.start()
+    yield running
+    running.close()
 
 
-def revise(world: World, *colours: str, name: str = "bucket") -> None:
+def revise(harness: Harness, *colours: str, name: str = "bucket") -> None:
     for colour in colours:
-        before = len(world.cluster.list(COMPOSITION_REVISIONS).items)
-        world.say(composition(colour, name, channel="stable" if colour == "red" else "alpha"))
-        world.until(lambda: len(world.cluster.list(COMPOSITION_REVISIONS).items) > before)  # noqa: B023 # it is asked for at once
-        world.until_rest()
+        before = len(harness.cluster.list(COMPOSITION_REVISIONS).items)
+        harness.apply(composition(colour, name, channel="stable" if colour == "red" else "alpha"))
+        harness.until(lambda: len(harness.cluster.list(COMPOSITION_REVISIONS).items) > before)  # noqa: B023 # it is asked for at once
+        harness.until_idle()
 
 
-def numbers(world: World) -> list[int]:
-    found = world.cluster.list(COMPOSITION_REVISIONS).items
-    return sorted(each["spec"]["revision"] for each in found)
+def numbers(harness: Harness) -> list[int]:
+    revision = harness.cluster.list(COMPOSITION_REVISIONS).items
+    return sorted(obj["spec"]["revision"] for obj in revision)
 
 
-def test_all_but_the_newest_go_if_nobody_uses_them(world: World) -> None:
-    world.define(definition())
-    revise(world, "red", "green", "blue")
-    assert len(world.compositions.collect_revisions()) == 2
-    assert numbers(world) == [3]
-    assert world.compositions.collect_revisions() == []
+def test_unused_revisions_except_the_newest_are_deleted(harness: Harness) -> None:
+    harness.define(definition())
+    revise(harness, "red", "green", "blue")
+    assert len(harness.compositions.collect_revisions()) == 2
+    assert numbers(harness) == [3]
+    assert harness.compositions.collect_revisions() == []
 
 
-def test_what_a_resource_holds_or_selects_stays(world: World) -> None:
-    world.define(definition())
-    revise(world, "red")
+def test_revisions_that_a_resource_uses_or_selects_are_kept(harness: Harness) -> None:
+    harness.define(definition())
+    revise(harness, "red")
     stable = {"matchLabels": {"channel": "stable"}}
-    world.say(bucket("selects", compositionRevisionSelector=stable))
-    world.until(lambda: world.is_ready("selects"))
-    revise(world, "green")
-    world.say(bucket("holds", compositionUpdatePolicy="Manual"))
-    world.until(lambda: world.is_ready("holds"))
-    revise(world, "blue", "black")
-    world.compositions.collect_revisions()
-    assert numbers(world) == [1, 2, 4]
+    harness.apply(bucket("selects", compositionRevisionSelector=stable))
+    harness.until(lambda: harness.is_ready("selects"))
+    revise(harness, "green")
+    harness.apply(bucket("holds", compositionUpdatePolicy="Manual"))
+    harness.until(lambda: harness.is_ready("holds"))
+    revise(harness, "blue", "black")
+    harness.compositions.collect_revisions()
+    assert numbers(harness) == [1, 2, 4]
 
 
-def test_nothing_goes_while_the_resources_cannot_be_seen(world: World) -> None:
-    revise(world, "red", "green")
-    assert world.compositions.collect_revisions() == []
-    world.define(definition())
-    world.until_rest()
-    assert len(world.compositions.collect_revisions()) == 1
+def test_nothing_is_deleted_while_resources_cannot_be_listed(harness: Harness) -> None:
+    revise(harness, "red", "green")
+    assert harness.compositions.collect_revisions() == []
+    harness.define(definition())
+    harness.until_idle()
+    assert len(harness.compositions.collect_revisions()) == 1
 
 
-def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
-    cluster = world.cluster
-    world.define(definition())
-    revise(world, "red")
-    world.say(bucket(compositionUpdatePolicy="Manual"))
-    world.until(world.is_ready)
-    revise(world, "green")
-    world.close()
-    # Its resources stay, and nothing is known of them at first.
+def test_nothing_is_deleted_for_a_kind_that_is_added_meanwhile(harness: Harness) -> None:
+    cluster = harness.cluster
+    harness.define(definition())
+    revise(harness, "red")
+    harness.apply(bucket(compositionUpdatePolicy="Manual"))
+    harness.until(harness.is_ready)
+    revise(harness, "green")
+    harness.close()
+    # Its resources exist, but are not in the cache at first.
     undefined = cluster.get(DEFINITIONS, "xbuckets.example.org")
     undefined["metadata"]["finalizers"] = []
     cluster.replace(undefined)
     cluster.delete(DEFINITIONS, "xbuckets.example.org", propagation=Propagation.ORPHAN)
     faulty, gate = Faulty(cluster), Gate()
     faulty.answers["list", BUCKETS] = gate
-    again = World(SETTINGS, cluster, through=faulty)
+    again = Harness(SETTINGS, cluster, through=faulty)
     again.start()
     kinds = again.compositions._kinds
 
     def before_one_comes() -> Iterator[Served]:
         yield from tuple(kinds)
-        again.say(definition())
+        again.apply(definition())
         again.until(lambda: bool(tuple(kinds)))
 
     try:
         again.until(lambda: len(again.compositions.index.names_with_revisions) == 1)
-        again.until_rest()
+        again.until_idle()
         compositions = again.compositions
         assert (
             collect_revisions(
@@ -110,7 +110,7 @@ def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
         )
         assert tuple(kinds)
         gate.is_open.set()
-        again.until_rest()
+        again.until_idle()
         assert again.compositions.collect_revisions() == []
     finally:
         gate.is_open.set()

@@ -1,4 +1,4 @@
-"""Second look: what was just written is seen in the same pass, and its status says how it is."""
+"""Second run of the pipeline in one reconcile, over the resources that were just applied."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kanister_py.ports.function_runner import (
     FunctionCall,
     FunctionRunner,
 )
-from tests.controller.compositions.test_kinds import (
+from tests.controller.compositions.harness import (
     REVISIONS,
-    World,
+    Harness,
     bucket,
     composition,
     definition,
@@ -48,42 +48,42 @@ PIPELINE: list[dict[str, Any]] = [
 ]
 
 
-def until_composed_with(world: World) -> None:
-    """Wait until there is something to compose with, and forget what that took."""
-    made = composition()
-    made["spec"]["pipeline"] = PIPELINE
-    world.say(made)
-    world.until(lambda: len(world.cluster.list(COMPOSITION_REVISIONS).items) == 1)
-    world.say(bucket("first"))
-    world.until(lambda: world.is_ready("first"))
-    world.until_rest()
-    world.writes.clear()
-    world.events.clear()
+def until_composed_with(harness: Harness) -> None:
+    """Wait until the composition is usable, and reset the counters."""
+    obj = composition()
+    obj["spec"]["pipeline"] = PIPELINE
+    harness.apply(obj)
+    harness.until(lambda: len(harness.cluster.list(COMPOSITION_REVISIONS).items) == 1)
+    harness.apply(bucket("first"))
+    harness.until(lambda: harness.is_ready("first"))
+    harness.until_idle()
+    harness.writes.clear()
+    harness.events.clear()
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World(REVISIONS)
-    made.start()
-    made.define(definition())
-    yield made
-    made.close()
+def harness() -> Iterator[Harness]:
+    running = Harness(REVISIONS)
+    running.start()
+    running.define(definition())
+    yield running
+    running.close()
 
 
-def test_what_is_ready_as_soon_as_it_is_there_takes_three_writes(world: World) -> None:
-    until_composed_with(world)
-    world.say(bucket())
-    world.until(world.is_ready)
-    world.until_rest()
-    # What it refers to, the object, and a status that says that it is ready.
-    assert sorted(world.writes) == ["apply", "apply", "patch"]
-    assert [each for each in world.events if "not yet ready" in each] == []
-    (made,) = world.composed().values()
-    assert world.bucket()["status"]["address"] == made["metadata"]["name"]
+def test_a_resource_that_is_ready_immediately_takes_three_writes(harness: Harness) -> None:
+    until_composed_with(harness)
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    harness.until_idle()
+    # The references, the object and a status that is ready.
+    assert sorted(harness.writes) == ["apply", "apply", "patch"]
+    assert [event for event in harness.events if "not yet ready" in event] == []
+    (obj,) = harness.composed().values()
+    assert harness.bucket()["status"]["address"] == obj["metadata"]["name"]
 
 
 class Watched:
-    """A runner that writes down which steps it was asked for, and may refuse one of them."""
+    """A runner that records the steps it runs, and can refuse one of them."""
 
     def __init__(self, runner: FunctionRunner, refuses: Callable[[FunctionCall], bool]) -> None:
         self._runner = runner
@@ -102,8 +102,8 @@ class Watched:
         self._runner.close()
 
 
-class WatchedWorld(World):
-    """A world that knows what its functions were asked."""
+class WatchedHarness(Harness):
+    """A harness that records the calls of its functions."""
 
     runner: Watched
 
@@ -114,39 +114,39 @@ class WatchedWorld(World):
 
 
 @pytest.fixture
-def make() -> Iterator[Callable[..., WatchedWorld]]:
-    made: list[WatchedWorld] = []
+def make() -> Iterator[Callable[..., WatchedHarness]]:
+    harnesses: list[WatchedHarness] = []
 
-    def begun(*refuses: Callable[[FunctionCall], bool]) -> WatchedWorld:
-        made.append(WatchedWorld(*refuses))
-        until_composed_with(made[0])
-        return made[0]
+    def begun(*refuses: Callable[[FunctionCall], bool]) -> WatchedHarness:
+        harnesses.append(WatchedHarness(*refuses))
+        until_composed_with(harnesses[0])
+        return harnesses[0]
 
     yield begun
-    made[0].close()
+    harnesses[0].close()
 
 
-def test_what_a_second_look_finds_as_it_was_is_not_looked_at_again(
-    make: Callable[..., WatchedWorld],
+def test_an_unchanged_second_run_causes_no_further_reconcile(
+    make: Callable[..., WatchedHarness],
 ) -> None:
-    world = make()
-    world.runner.calls.clear()
-    world.say(bucket())
-    world.until(world.is_ready)
-    world.until_rest()
-    assert world.runner.calls == ["make", "ready"] * 2
+    harness = make()
+    harness.runner.calls.clear()
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    harness.until_idle()
+    assert harness.runner.calls == ["make", "ready"] * 2
 
 
-def test_a_second_look_that_fails_is_told_by_the_next_pass(
-    make: Callable[..., WatchedWorld],
+def test_a_failed_second_run_is_reported_by_the_next_reconcile(
+    make: Callable[..., WatchedHarness],
 ) -> None:
-    world = make(_looks_at_mine_again)
-    world.say(bucket())
-    world.until(world.is_ready)
-    world.until_rest()
-    assert world.runner.refused == 1
-    assert [each for each in world.events if "too large" in each] == []
-    assert world.condition("Synced")["status"] == "True"
+    harness = make(_looks_at_mine_again)
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    harness.until_idle()
+    assert harness.runner.refused == 1
+    assert [event for event in harness.events if "too large" in event] == []
+    assert harness.condition("Synced")["status"] == "True"
 
 
 def _looks_at_mine_again(call: FunctionCall) -> bool:

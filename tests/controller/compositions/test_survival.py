@@ -1,7 +1,7 @@
-"""Survival of composing: wherever the controller dies, the cluster comes to rest in the same place.
+"""Kills of the controller: the cluster converges on the same outcome after any of them.
 
-A write that gets through before the end leaves what the next one that is lost leaves, so
-each story is cut short before each of its writes.
+Every scenario is killed before each of its writes. A kill after a write is the same as a kill
+before the next one.
 """
 
 from __future__ import annotations
@@ -21,110 +21,113 @@ from kanister_py.core.revisions.kinds import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
 )
-from tests.controller.compositions import test_claims as claims
-from tests.controller.compositions import test_functions_on_cluster as functions
-from tests.controller.compositions.test_kinds import BUCKETS, World, bucket, composition, definition
+from tests.controller.compositions import databases as claims
+from tests.controller.compositions import template_functions as functions
+from tests.controller.compositions.harness import BUCKETS, Harness, bucket, composition, definition
 from tests.controller.conftest import Mortal
 
 SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, runs_functions=True)
 
 
-class Story(NamedTuple):
-    """What is there before, what people do then, how many writes that takes, and its end."""
+class Scenario(NamedTuple):
+    """Scenario: the initial objects, actions of users, the number of writes and a final check."""
 
-    before: Callable[[World], None]
-    act: Callable[[World], None]
+    before: Callable[[Harness], None]
+    act: Callable[[Harness], None]
     writes: int
     is_over: Callable[[dict[str, Any]], bool]
 
 
-def nothing(world: World) -> None:
-    """Leave the cluster as it is."""
+def nothing(harness: Harness) -> None:
+    """Do nothing."""
 
 
-def compose_first(world: World) -> None:
-    world.say(definition())
-    world.say(composition("red"))
-    world.cluster.load([bucket("one")])
+def compose_first(harness: Harness) -> None:
+    harness.apply(definition())
+    harness.apply(composition("red"))
+    harness.cluster.load([bucket("one")])
 
 
-def have_composed(world: World) -> None:
-    world.define(definition())
-    world.say(composition("red"))
-    world.say(bucket("one"))
-    world.until(lambda: world.is_ready("one"))
+def have_composed(harness: Harness) -> None:
+    harness.define(definition())
+    harness.apply(composition("red"))
+    harness.apply(bucket("one"))
+    harness.until(lambda: harness.is_ready("one"))
 
 
-def change_everything(world: World) -> None:
-    world.say(composition("green"))
-    world.say(bucket("one", ("b", "c", "d")))
+def change_everything(harness: Harness) -> None:
+    harness.apply(composition("green"))
+    harness.apply(bucket("one", ("b", "c", "d")))
 
 
-def go_back(world: World) -> None:
-    world.say(composition("red", new="label"))
-    world.say(composition("red"))
-    found = world.composed("one")["a"]["metadata"]
-    world.cluster.delete(CONFIG_MAPS, found["name"], namespace="default")
+def go_back(harness: Harness) -> None:
+    harness.apply(composition("red", new="label"))
+    harness.apply(composition("red"))
+    metadata = harness.composed("one")["a"]["metadata"]
+    harness.cluster.delete(CONFIG_MAPS, metadata["name"], namespace="default")
 
 
-def delete(world: World) -> None:
-    world.cluster.delete(BUCKETS, "one", namespace="default")
+def delete(harness: Harness) -> None:
+    harness.cluster.delete(BUCKETS, "one", namespace="default")
 
 
-def delete_the_kind(world: World) -> None:
-    world.cluster.delete(DEFINITIONS, "xbuckets.example.org")
+def delete_the_kind(harness: Harness) -> None:
+    harness.cluster.delete(DEFINITIONS, "xbuckets.example.org")
 
 
-def claim_first(world: World) -> None:
-    world.say(claims.definition())
-    world.say(claims.composition("red"))
+def claim_first(harness: Harness) -> None:
+    harness.apply(claims.definition())
+    harness.apply(claims.composition("red"))
     claimed = claims.claim(writeConnectionSecretToRef={"name": "orders-login"})
-    world.cluster.load([claimed])
+    harness.cluster.load([claimed])
 
 
-def have_claimed(world: World) -> None:
-    claim_first(world)
-    world.until(lambda: claims.is_claim_ready(world))
+def have_claimed(harness: Harness) -> None:
+    claim_first(harness)
+    harness.until(lambda: claims.is_claim_ready(harness))
 
 
-def give_up_claim(world: World) -> None:
-    world.cluster.delete(claims.CLAIMS, "orders", namespace="shop")
+def give_up_claim(harness: Harness) -> None:
+    harness.cluster.delete(claims.CLAIMS, "orders", namespace="shop")
 
 
-def give_up_kinds(world: World) -> None:
-    world.cluster.delete(DEFINITIONS, "xdatabases.example.org")
+def give_up_kinds(harness: Harness) -> None:
+    harness.cluster.delete(DEFINITIONS, "xdatabases.example.org")
 
 
-def have_installed(world: World) -> None:
-    world.define(definition())
-    world.say(functions.function("v0.1.0", activeRevisionLimit=1))
-    world.say(functions.using())
-    world.say(bucket("one"))
-    world.until(lambda: world.is_ready("one"))
+def have_installed(harness: Harness) -> None:
+    harness.define(definition())
+    harness.apply(functions.function("v0.1.0", activeRevisionLimit=1))
+    harness.apply(functions.using())
+    harness.apply(bucket("one"))
+    harness.until(lambda: harness.is_ready("one"))
 
 
-def upgrade(world: World) -> None:
-    world.say(functions.function("v0.2.0", activeRevisionLimit=1, revisionHistoryLimit=1))
+def upgrade(harness: Harness) -> None:
+    harness.apply(functions.function("v0.2.0", activeRevisionLimit=1, revisionHistoryLimit=1))
 
 
 def is_ready(result: dict[str, Any], count: int, address: str) -> bool:
-    found = [each["conditions"].get("Ready", "").partition(" ")[0] for each in result["composites"]]
-    addresses = {each["address"] for each in result["composites"]}
-    return found == ["True"] * count and addresses == {address}
+    conditions = [
+        composite["conditions"].get("Ready", "").partition(" ")[0]
+        for composite in result["composites"]
+    ]
+    addresses = {composite["address"] for composite in result["composites"]}
+    return conditions == ["True"] * count and addresses == {address}
 
 
 def names_made(result: dict[str, Any], colour: str) -> list[str]:
-    return [name for name, found, _owners in result["made"] if found == colour]
+    return [name for name, value, _owners in result["made"] if value == colour]
 
 
-STORIES = {
-    "compose": Story(
+SCENARIOS = {
+    "compose": Scenario(
         nothing,
         compose_first,
         10,
         lambda result: is_ready(result, 1, "red") and names_made(result, "red") == ["a", "b"],
     ),
-    "change": Story(
+    "change": Scenario(
         have_composed,
         change_everything,
         13,
@@ -132,32 +135,32 @@ STORIES = {
             is_ready(result, 1, "green") and names_made(result, "green") == ["b", "c", "d"]
         ),
     ),
-    "repair": Story(
+    "repair": Scenario(
         have_composed,
         go_back,
         1,
         lambda result: is_ready(result, 1, "red") and names_made(result, "red") == ["a", "b"],
     ),
-    "delete": Story(have_composed, delete, 1, lambda result: not result["composites"]),
-    "delete the kind": Story(
+    "delete": Scenario(have_composed, delete, 1, lambda result: not result["composites"]),
+    "delete the kind": Scenario(
         have_composed, delete_the_kind, 3, lambda result: not result["definitions"]
     ),
-    "claim": Story(
+    "claim": Scenario(
         nothing,
         claim_first,
         19,
         lambda result: is_ready(result, 2, "red") and len(result["secrets"]) == 2,
     ),
-    "give up the kind of a claim": Story(
+    "give up the kind of a claim": Scenario(
         have_claimed, give_up_kinds, 5, lambda result: not result["definitions"]
     ),
-    "give up a claim": Story(
+    "give up a claim": Scenario(
         have_claimed,
         give_up_claim,
         3,
         lambda result: not result["composites"] and not result["made"],
     ),
-    "upgrade a function": Story(
+    "upgrade a function": Scenario(
         have_installed,
         upgrade,
         9,
@@ -170,49 +173,48 @@ STORIES = {
 }
 
 
-def outcome(world: World) -> dict[str, Any]:
-    """Say all that counts in the end, without what differs from cluster to cluster."""
-    cluster = world.cluster
+def outcome(harness: Harness) -> dict[str, Any]:
+    """Return the relevant state of a cluster, without values that differ between clusters."""
+    cluster = harness.cluster
     result: dict[str, Any] = {
         "definitions": [
-            (each["metadata"]["name"], conditions_of(each))
-            for each in cluster.list(DEFINITIONS).items
+            (obj["metadata"]["name"], conditions_of(obj)) for obj in cluster.list(DEFINITIONS).items
         ],
         "kinds": sorted(
-            each["metadata"]["name"]
-            for each in cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items
-            if each["spec"]["group"] == "example.org"
+            obj["metadata"]["name"]
+            for obj in cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items
+            if obj["spec"]["group"] == "example.org"
         ),
         "revisions": sorted(
-            (each["spec"]["revision"], sorted(conditions_of(each).items()))
-            for each in cluster.list(COMPOSITION_REVISIONS).items
+            (obj["spec"]["revision"], sorted(conditions_of(obj).items()))
+            for obj in cluster.list(COMPOSITION_REVISIONS).items
         ),
         "functions": sorted(
             (
-                each["spec"]["revision"],
-                each["spec"]["desiredState"],
-                (each.get("status") or {}).get("capabilities"),
+                obj["spec"]["revision"],
+                obj["spec"]["desiredState"],
+                (obj.get("status") or {}).get("capabilities"),
             )
-            for each in cluster.list(FUNCTION_REVISIONS).items
+            for obj in cluster.list(FUNCTION_REVISIONS).items
         ),
         "installed": [
-            conditions_of(each) | {"current": each["status"].get("currentIdentifier")}
-            for each in cluster.list(FUNCTIONS).items
-            if each.get("status")
+            conditions_of(obj) | {"current": obj["status"].get("currentIdentifier")}
+            for obj in cluster.list(FUNCTIONS).items
+            if obj.get("status")
         ],
         "secrets": sorted(
-            (each["metadata"]["namespace"], tuple(sorted(each.get("data") or {})))
-            for each in cluster.list(SECRETS).items
+            (obj["metadata"]["namespace"], tuple(sorted(obj.get("data") or {})))
+            for obj in cluster.list(SECRETS).items
         ),
     }
-    made = [each for each in cluster.list(CONFIG_MAPS).items if "colour" in each.get("data", {})]
+    config_map = [obj for obj in cluster.list(CONFIG_MAPS).items if "colour" in obj.get("data", {})]
     result["made"] = sorted(
         (
-            each["metadata"]["annotations"]["crossplane.io/composition-resource-name"],
-            each["data"]["colour"],
-            len(each["metadata"].get("ownerReferences") or ()),
+            obj["metadata"]["annotations"]["crossplane.io/composition-resource-name"],
+            obj["data"]["colour"],
+            len(obj["metadata"].get("ownerReferences") or ()),
         )
-        for each in made
+        for obj in config_map
     )
     composites: list[Any] = []
     for resource in (BUCKETS, claims.COMPOSITES, claims.CLAIMS):
@@ -220,17 +222,17 @@ def outcome(world: World) -> dict[str, Any]:
             composites += cluster.list(resource).items
         except NotFound:
             continue
-    result["composites"] = sorted((_summary(each) for each in composites), key=str)
-    names = {each["metadata"]["name"] for each in made}
-    refs = [each["name"] for obj in composites for each in _machinery(obj).get("resourceRefs", ())]
+    result["composites"] = sorted((_summary(composite) for composite in composites), key=str)
+    names = {obj["metadata"]["name"] for obj in config_map}
+    refs = [ref["name"] for obj in composites for ref in _machinery(obj).get("resourceRefs", ())]
     result["refs are what was made"] = sorted(refs) == sorted(names)
     return result
 
 
 def _machinery(obj: dict[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = obj.get("spec") or {}
-    found: dict[str, Any] = spec.get("crossplane") or spec
-    return found
+    machinery: dict[str, Any] = spec.get("crossplane") or spec
+    return machinery
 
 
 def _summary(obj: dict[str, Any]) -> dict[str, Any]:
@@ -247,69 +249,72 @@ def _summary(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def conditions_of(obj: dict[str, Any]) -> dict[str, str]:
-    found = (obj.get("status") or {}).get("conditions") or ()
-    return {each["type"]: f"{each['status']} {each.get('reason')}" for each in found}
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return {
+        condition["type"]: f"{condition['status']} {condition.get('reason')}"
+        for condition in conditions
+    }
 
 
-def prepared(story: Story) -> World:
-    """Give a cluster on which the story may begin, and nobody who looks after it."""
-    world = World(SETTINGS)
-    world.start()
+def prepared(scenario: Scenario) -> Harness:
+    """Return a cluster with the initial objects of a scenario and a closed controller."""
+    harness = Harness(SETTINGS)
+    harness.start()
     try:
-        story.before(world)
-        world.until_rest()
+        scenario.before(harness)
+        harness.until_idle()
     finally:
-        world.close()
-    story.act(world)
-    return world
+        harness.close()
+    scenario.act(harness)
+    return harness
 
 
 @cache
-def undisturbed(name: str) -> dict[str, Any]:
-    """Give the outcome of a story that nobody cuts short."""
-    story = STORIES[name]
-    world = World(SETTINGS, prepared(story).cluster)
-    world.start()
+def outcome_without_kill(name: str) -> dict[str, Any]:
+    """Return the outcome of a scenario without a kill."""
+    scenario = SCENARIOS[name]
+    harness = Harness(SETTINGS, prepared(scenario).cluster)
+    harness.start()
     try:
-        world.until(lambda: bool(world.writes) and story.is_over(outcome(world)))
-        world.until_rest()
-        return outcome(world)
+        harness.until(lambda: bool(harness.writes) and scenario.is_over(outcome(harness)))
+        harness.until_idle()
+        return outcome(harness)
     finally:
-        world.close()
+        harness.close()
 
 
-def cuts() -> Iterator[tuple[str, int]]:
-    for name, story in STORIES.items():
-        for write in range(1, story.writes + 1):
+def kill_points() -> Iterator[tuple[str, int]]:
+    for name, scenario in SCENARIOS.items():
+        for write in range(1, scenario.writes + 1):
             yield name, write
 
 
-@pytest.mark.parametrize(("name", "write"), list(cuts()))
-def test_it_ends_in_the_same_place_wherever_the_controller_died(name: str, write: int) -> None:
-    want = undisturbed(name)
-    cluster = prepared(STORIES[name]).cluster
+@pytest.mark.parametrize(("name", "write"), list(kill_points()))
+def test_the_outcome_is_the_same_wherever_the_controller_was_killed(name: str, write: int) -> None:
+    want = outcome_without_kill(name)
+    cluster = prepared(SCENARIOS[name]).cluster
     mortal = Mortal(cluster, write)
-    first = World(SETTINGS, cluster, through=mortal)
+    first = Harness(SETTINGS, cluster, through=mortal)
     first.start()
     try:
-        # Who needs fewer writes than another time need not die.
+        # The number of writes varies, so the controller may finish before the kill.
         first.until(lambda: mortal.died.is_set() or outcome(first) == want)
     finally:
         first.close()
-    second = World(SETTINGS, cluster)
+    second = Harness(SETTINGS, cluster)
     second.start()
     try:
         second.until(lambda: outcome(second) == want, "the same place")
-        second.until_rest()
+        second.until_idle()
         assert outcome(second) == want
     finally:
         second.close()
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_the_stories_end_well_if_nobody_cuts_them_short(name: str) -> None:
-    want = undisturbed(name)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenarios_without_a_kill_have_the_expected_outcome(name: str) -> None:
+    want = outcome_without_kill(name)
     assert want["refs are what was made"]
-    for each in want["composites"]:
-        assert each["conditions"]["Ready"].startswith("True")
-        assert not each["is going"]
+    for composite in want["composites"]:
+        assert composite["conditions"]["Ready"].startswith("True")
+        assert not composite["is going"]

@@ -1,6 +1,6 @@
-"""Waiting composite resources look again when what they lack is there, and not before.
+"""Composite resources are reconciled when missing objects are created, and not earlier.
 
-The clock stands still in these tests, so nobody looks again because of the time.
+These tests have a fake clock, so that no reconcile is due to the time.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.ports.cluster import Cluster, KubeObject, Watch
-from tests.controller.compositions.test_kinds import (
-    World,
-    bucket,
-    cluster_with_kinds,
-    composition,
-    definition,
-)
-from tests.controller.compositions.test_requirements import (
+from tests.controller.compositions.environments import (
     BY_NAME,
     config_map,
     environment,
     in_surroundings,
+)
+from tests.controller.compositions.harness import (
+    Harness,
+    bucket,
+    cluster_with_kinds,
+    composition,
+    definition,
 )
 from tests.fake_clock import FakeClock
 
@@ -34,98 +34,100 @@ REVISIONS = CompositionSettings("kanister-py", uses_revisions=True)
 
 
 @pytest.fixture(params=[True, False], ids=["with revisions", "without revisions"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    made = begun(CompositionSettings("kanister-py", uses_revisions=request.param))
-    yield made
-    made.close()
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+    running = started(CompositionSettings("kanister-py", uses_revisions=request.param))
+    yield running
+    running.close()
 
 
 @pytest.fixture
-def revised() -> Iterator[World]:
-    made = begun(REVISIONS)
-    yield made
-    made.close()
+def revised() -> Iterator[Harness]:
+    running = started(REVISIONS)
+    yield running
+    running.close()
 
 
-def begun(settings: CompositionSettings) -> World:
-    made = World(settings, clock=FakeClock())
-    made.start()
-    made.define(definition())
-    return made
+def started(settings: CompositionSettings) -> Harness:
+    running = Harness(settings, clock=FakeClock())
+    running.start()
+    running.define(definition())
+    return running
 
 
-def until_it_failed(world: World) -> None:
-    clock = world.clock
+def until_it_failed(harness: Harness) -> None:
+    clock = harness.clock
     assert isinstance(clock, FakeClock)
 
     def has_failed() -> bool:
-        # What another write got in the way of is tried again in time.
+        # A conflict with another write is retried after a delay.
         clock.advance(0.1)
-        return world.condition("Synced").get("status") == "False"
+        return harness.condition("Synced").get("status") == "False"
 
-    world.until(has_failed)
-    world.until_rest()
+    harness.until(has_failed)
+    harness.until_idle()
 
 
-def test_a_resource_without_any_composition_is_composed_when_one_comes(world: World) -> None:
-    world.say(bucket())
-    until_it_failed(world)
-    world.say(composition())
-    world.until(world.is_ready)
+def test_a_resource_without_a_composition_is_composed_when_one_is_created(harness: Harness) -> None:
+    harness.apply(bucket())
+    until_it_failed(harness)
+    harness.apply(composition())
+    harness.until(harness.is_ready)
 
 
 def test_nothing_is_composed_while_the_controller_is_paused() -> None:
-    first = begun(REVISIONS)
+    first = started(REVISIONS)
     first.close()
-    paused = World(REVISIONS._replace(is_paused=True), first.cluster, FakeClock())
+    paused = Harness(REVISIONS._replace(is_paused=True), first.cluster, FakeClock())
     paused.start()
-    paused.say(composition())
-    paused.say(bucket())
-    paused.until_rest()
+    paused.apply(composition())
+    paused.apply(bucket())
+    paused.until_idle()
     assert paused.writes == []
     paused.close()
-    again = World(REVISIONS, first.cluster, FakeClock())
+    again = Harness(REVISIONS, first.cluster, FakeClock())
     again.start()
     again.until(again.is_ready)
     again.close()
 
 
-def test_a_resource_is_composed_when_the_composition_it_names_comes(world: World) -> None:
-    world.say(bucket(compositionRef={"name": "later"}))
-    until_it_failed(world)
-    world.say(composition(name="other"))
-    world.until_rest()
-    assert not world.is_ready()
-    world.say(composition(name="later"))
-    world.until(world.is_ready)
+def test_a_resource_is_composed_when_its_named_composition_is_created(harness: Harness) -> None:
+    harness.apply(bucket(compositionRef={"name": "later"}))
+    until_it_failed(harness)
+    harness.apply(composition(name="other"))
+    harness.until_idle()
+    assert not harness.is_ready()
+    harness.apply(composition(name="later"))
+    harness.until(harness.is_ready)
 
 
 @pytest.mark.parametrize("policy", ["Automatic", "Manual"])
-def test_a_resource_is_composed_when_a_revision_that_it_selects_comes(
-    revised: World, policy: str
+def test_a_resource_is_composed_when_a_selected_revision_is_created(
+    revised: Harness, policy: str
 ) -> None:
     stable = {"matchLabels": {"channel": "stable"}}
-    revised.say(composition("red", channel="alpha"))
+    revised.apply(composition("red", channel="alpha"))
     revised.until(lambda: len(revised.cluster.list(COMPOSITION_REVISIONS).items) == 1)
-    revised.until_rest()
-    revised.say(bucket(compositionRevisionSelector=stable, compositionUpdatePolicy=policy))
+    revised.until_idle()
+    revised.apply(bucket(compositionRevisionSelector=stable, compositionUpdatePolicy=policy))
     until_it_failed(revised)
-    revised.say(composition("green", channel="stable"))
+    revised.apply(composition("green", channel="stable"))
     revised.until(revised.is_ready)
     assert revised.colours() == {"green"}
 
 
-def test_a_resource_is_composed_when_what_a_function_misses_comes(world: World) -> None:
-    world.say(in_surroundings(BY_NAME))
-    world.say(bucket(names=()))
-    until_it_failed(world)
-    world.say(environment("red"))
-    world.until(world.is_ready)
+def test_a_resource_is_composed_when_a_missing_required_resource_is_created(
+    harness: Harness,
+) -> None:
+    harness.apply(in_surroundings(BY_NAME))
+    harness.apply(bucket(names=()))
+    until_it_failed(harness)
+    harness.apply(environment("red"))
+    harness.until(harness.is_ready)
 
 
-def test_a_step_that_is_given_something_follows_it(world: World) -> None:
-    given = composition()
-    step = given["spec"]["pipeline"][0]
+def test_a_change_of_the_required_resources_of_a_step_causes_a_reconcile(harness: Harness) -> None:
+    obj = composition()
+    step = obj["spec"]["pipeline"][0]
     step["requirements"] = {
         "requiredResources": [
             {
@@ -147,17 +149,17 @@ metadata:
 data:
   colour: {{ (index .requiredResources.settings.items 0).resource.data.colour }}
 """
-    world.say({**config_map("settings"), "data": {"colour": "red"}})
-    world.say(given)
-    world.say(bucket(names=()))
-    world.until(world.is_ready)
-    world.until_rest()
-    world.say({**config_map("settings"), "data": {"colour": "green"}})
-    world.until(lambda: world.colours() == {"green"})
+    harness.apply({**config_map("settings"), "data": {"colour": "red"}})
+    harness.apply(obj)
+    harness.apply(bucket(names=()))
+    harness.until(harness.is_ready)
+    harness.until_idle()
+    harness.apply({**config_map("settings"), "data": {"colour": "green"}})
+    harness.until(lambda: harness.colours() == {"green"})
 
 
-class MuteOnMaps:
-    """A cluster whose watches on ConfigMaps never tell of anything."""
+class SilentConfigMapWatches:
+    """A cluster whose watches on ConfigMaps report no events."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -171,80 +173,80 @@ class MuteOnMaps:
         return self._cluster.watch(resource, **options)
 
 
-def test_a_lone_resource_is_ready_before_any_watch_tells_of_what_it_composed() -> None:
+def test_a_resource_is_ready_before_the_watches_report_its_composed_resources() -> None:
     cluster = cluster_with_kinds()
-    world = World(REVISIONS, cluster, FakeClock(), through=MuteOnMaps(cluster))
-    world.start()
-    world.define(definition())
-    world.say(with_auto_ready())
+    harness = Harness(REVISIONS, cluster, FakeClock(), through=SilentConfigMapWatches(cluster))
+    harness.start()
+    harness.define(definition())
+    harness.apply(with_auto_ready())
     try:
         for name in ("first", "second"):
-            # The clock stands still: nobody looks again because of the time, either.
-            world.say(bucket(name, ("a",)))
-            world.until(lambda: world.is_ready(name))  # noqa: B023 # it is asked for at once
+            # The clock is a fake, so no reconcile is due to the time either.
+            harness.apply(bucket(name, ("a",)))
+            harness.until(lambda: harness.is_ready(name))  # noqa: B023 # it is asked for at once
     finally:
-        world.close()
+        harness.close()
 
 
 def with_auto_ready() -> KubeObject:
-    """Give a Composition whose resources are ready when they are seen to be there."""
-    made = composition()
-    (step,) = made["spec"]["pipeline"]
+    """Return a Composition that uses function-auto-ready."""
+    obj = composition()
+    (step,) = obj["spec"]["pipeline"]
     template = step["input"]["inline"]["template"]
     step["input"]["inline"]["template"] = template.replace(
         'gotemplating.fn.crossplane.io/ready: "True"', 'a: "b"'
     )
     ready = {"step": "ready", "functionRef": {"name": "function-auto-ready"}}
-    made["spec"]["pipeline"] = [step, ready]
-    return made
+    obj["spec"]["pipeline"] = [step, ready]
+    return obj
 
 
 @pytest.mark.parametrize("ready", ["True", "False"], ids=["ready", "not ready"])
-def test_a_poll_looks_at_its_interval_and_not_before(ready: str) -> None:
-    world = begun(REVISIONS._replace(poll_seconds=60.0))
-    clock = world.clock
+def test_a_poll_happens_at_its_interval_and_not_earlier(ready: str) -> None:
+    harness = started(REVISIONS._replace(poll_seconds=60.0))
+    clock = harness.clock
     assert isinstance(clock, FakeClock)
-    given = composition()
-    inline = given["spec"]["pipeline"][0]["input"]["inline"]
+    obj = composition()
+    inline = obj["spec"]["pipeline"][0]["input"]["inline"]
     inline["template"] = inline["template"].replace('ready: "True"', f'ready: "{ready}"')
-    world.say(given)
-    # A bucket that came before its Composition would be tried again, whatever the interval.
-    world.until_rest()
-    world.say(bucket())
+    harness.apply(obj)
+    # A bucket without a Composition would be retried with backoff instead.
+    harness.until_idle()
+    harness.apply(bucket())
 
-    def looks() -> float:
-        return float(world.metrics.passes.labels("CompositeResource", "done")._value.get())
+    def reconciles() -> float:
+        return float(harness.metrics.passes.labels("CompositeResource", "done")._value.get())
 
     try:
-        world.until(lambda: world.condition("Ready").get("status") == ready)
-        world.until_rest()
-        before = looks()
+        harness.until(lambda: harness.condition("Ready").get("status") == ready)
+        harness.until_idle()
+        before = reconciles()
         clock.advance(59.0)
-        world.until_rest()
-        assert looks() == before
+        harness.until_idle()
+        assert reconciles() == before
         clock.advance(1.0)
-        world.until(lambda: looks() > before)
+        harness.until(lambda: reconciles() > before)
     finally:
-        world.close()
+        harness.close()
 
 
-def test_one_that_cannot_be_composed_is_tried_later_and_later(world: World) -> None:
-    clock = world.clock
+def test_failed_reconciles_are_retried_with_backoff(harness: Harness) -> None:
+    clock = harness.clock
     assert isinstance(clock, FakeClock)
-    world.say(bucket())
-    until_it_failed(world)
+    harness.apply(bucket())
+    until_it_failed(harness)
 
     def failures() -> int:
-        return sum("ComposeResources" in each for each in world.events)
+        return sum("ComposeResources" in event for event in harness.events)
 
     def next_failure() -> float:
         before, began = failures(), clock.monotonic()
         while failures() == before:
             clock.advance(0.25)
-            world.until_rest()
+            harness.until_idle()
         return clock.monotonic() - began
 
-    # The first may come before its time is full, or after two looks at once.
+    # The first failure may come early, or after two reconciles in a row.
     next_failure()
     waits = [next_failure() for _ in range(3)]
     assert waits[0] >= 1.0

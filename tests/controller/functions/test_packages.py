@@ -1,4 +1,4 @@
-"""Packages of functions: their revisions, and which of them serve."""
+"""Packages of functions: resolution, revisions and activation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.packages import RegistryUnavailable
-from tests.controller.functions.test_runtime import ENTRIES
+from tests.controller.functions.function_entries import ENTRIES
 from tests.controller.part_tools import function_tools, part_tools
 from tests.fake_clock import FakeClock
 from tests.oci_registry import RunningRegistry, running_registry
@@ -39,8 +39,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegist
         yield running
 
 
-class World(NamedTuple):
-    """A cluster, a registry, and the one reconciler between them."""
+class PackageHarness(NamedTuple):
+    """A cluster, a registry and a reconciler of Functions."""
 
     cluster: MemoryCluster
     registry: RunningRegistry
@@ -87,27 +87,29 @@ class World(NamedTuple):
 
     def revisions(self) -> list[FunctionRevision]:
         listed = self.cluster.list(FUNCTION_REVISIONS).items
-        return sorted((revision_of(each) for each in listed), key=lambda each: each.number)
+        return sorted(
+            (revision_of(revision) for revision in listed), key=lambda revision: revision.number
+        )
 
     def states(self) -> dict[str, str]:
-        """Say of each revision, by its package's version, whether it is active."""
-        return {str(each.version): str(each.desired_state) for each in self.revisions()}
+        """Map the versions of packages to the states of their revisions."""
+        return {str(revision.version): str(revision.desired_state) for revision in self.revisions()}
 
     def come_up(self, number: int, *, is_well: bool = True) -> None:
-        """Let what runs a revision be well, as its runtime would say."""
-        name = next(each.name for each in self.revisions() if each.number == number)
-        found = self.cluster.get(FUNCTION_REVISIONS, name)
+        """Set the health of a revision as its runtime does."""
+        name = next(revision.name for revision in self.revisions() if revision.number == number)
+        stored = self.cluster.get(FUNCTION_REVISIONS, name)
         health = {"type": "RuntimeHealthy", "status": "True" if is_well else "False"}
-        status = {**(found.get("status") or {}), "conditions": [health], "endpoint": "dns:///x"}
-        self.cluster.replace_status({**found, "status": status})
+        status = {**(stored.get("status") or {}), "conditions": [health], "endpoint": "dns:///x"}
+        self.cluster.replace_status({**stored, "status": status})
 
     def condition(self, kind: str) -> Any:
-        found = self.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
-        return next(each for each in found if each["type"] == kind)
+        function = self.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
+        return next(condition for condition in function if condition["type"] == kind)
 
 
 @pytest.fixture
-def world(registry: RunningRegistry, tmp_path: Path) -> World:
+def harness(registry: RunningRegistry, tmp_path: Path) -> PackageHarness:
     clock = FakeClock()
     cluster = MemoryCluster(clock=clock)
     for name in ("functions", "functionrevisions"):
@@ -131,162 +133,172 @@ def world(registry: RunningRegistry, tmp_path: Path) -> World:
         events.append(f"{reason}: {message}")
 
     def users(_name: str, facts: Sequence[FunctionRevision]) -> dict[str, tuple[str, ...]]:
-        return {each.name: used[str(each.version)] for each in facts if str(each.version) in used}
+        return {fact.name: used[str(fact.version)] for fact in facts if str(fact.version) in used}
 
     tools = function_tools(ENTRIES, OciPackages(tmp_path / "cache"))
     part = part_tools(cluster, clock, tell)
     reconciler = FunctionReconciler(part, tools, CompositionSettings(SYSTEM), users)
-    return World(cluster, registry, reconciler, events, used)
+    return PackageHarness(cluster, registry, reconciler, events, used)
 
 
-def test_a_function_gets_a_revision_that_is_its_package_for_ever(world: World) -> None:
-    digest = world.push("v1.0.0", channel="stable")
-    world.function("v1.0.0", {"team": "data", "helm.sh/chart": "x"})
-    world.reconcile()
-    (revision,) = world.revisions()
+def test_a_revision_pins_the_digest_of_its_package(harness: PackageHarness) -> None:
+    digest = harness.push("v1.0.0", channel="stable")
+    harness.function("v1.0.0", {"team": "data", "helm.sh/chart": "x"})
+    harness.reconcile()
+    (revision,) = harness.revisions()
     assert revision.digest == digest
     assert revision.name.startswith("function-x-")
     assert {"team": "data", "release-channel": "stable"}.items() <= dict(revision.labels).items()
     assert "helm.sh/chart" not in revision.labels
     assert str(revision.version) == "v1.0.0"
-    assert world.states() == {"v1.0.0": "Active"}
+    assert harness.states() == {"v1.0.0": "Active"}
 
 
-def test_a_revision_whose_maker_died_too_early_still_says_what_it_is_made_for(
-    world: World,
+def test_capabilities_are_written_after_a_crash_between_two_writes(
+    harness: PackageHarness,
 ) -> None:
-    world.push("v1.0.0")
-    world.function("v1.0.0")
-    world.reconcile()
-    (made,) = world.revisions()
-    assert made.capabilities == ("composition",)
-    # As it is between the two writes that make it.
-    world.cluster.replace_status({**world.cluster.get(FUNCTION_REVISIONS, made.name), "status": {}})
-    world.reconcile()
-    assert world.revisions()[0].capabilities == ("composition",)
-    before = world.cluster.get(FUNCTION_REVISIONS, made.name)
-    world.reconcile()
-    assert world.cluster.get(FUNCTION_REVISIONS, made.name) == before
+    harness.push("v1.0.0")
+    harness.function("v1.0.0")
+    harness.reconcile()
+    (revision,) = harness.revisions()
+    assert revision.capabilities == ("composition",)
+    # The state between the two writes of its creation.
+    harness.cluster.replace_status(
+        {**harness.cluster.get(FUNCTION_REVISIONS, revision.name), "status": {}}
+    )
+    harness.reconcile()
+    assert harness.revisions()[0].capabilities == ("composition",)
+    before = harness.cluster.get(FUNCTION_REVISIONS, revision.name)
+    harness.reconcile()
+    assert harness.cluster.get(FUNCTION_REVISIONS, revision.name) == before
 
 
-def test_an_upgrade_makes_before_it_breaks(world: World) -> None:
-    world.push("v1.0.0")
-    world.push("v2.0.0")
-    world.function("v1.0.0", revisionHistoryLimit=3)
-    world.reconcile()
-    world.come_up(1)
-    world.function("v2.0.0", revisionHistoryLimit=3)
-    world.reconcile()
-    assert world.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
-    assert "serves until then" in world.condition("Healthy")["message"]
-    world.reconcile()
-    assert world.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
-    world.come_up(2)
-    world.reconcile()
-    assert world.states() == {"v1.0.0": "Inactive", "v2.0.0": "Active"}
-    assert world.condition("Healthy")["status"] == "True"
+def test_the_old_revision_serves_until_the_new_one_is_healthy(harness: PackageHarness) -> None:
+    harness.push("v1.0.0")
+    harness.push("v2.0.0")
+    harness.function("v1.0.0", revisionHistoryLimit=3)
+    harness.reconcile()
+    harness.come_up(1)
+    harness.function("v2.0.0", revisionHistoryLimit=3)
+    harness.reconcile()
+    assert harness.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
+    assert "serves until then" in harness.condition("Healthy")["message"]
+    harness.reconcile()
+    assert harness.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
+    harness.come_up(2)
+    harness.reconcile()
+    assert harness.states() == {"v1.0.0": "Inactive", "v2.0.0": "Active"}
+    assert harness.condition("Healthy")["status"] == "True"
 
 
-def test_going_back_raises_the_old_revision(world: World) -> None:
-    world.push("v1.0.0")
-    world.push("v2.0.0")
+def test_going_back_renumbers_the_old_revision(harness: PackageHarness) -> None:
+    harness.push("v1.0.0")
+    harness.push("v2.0.0")
     for tag in ("v1.0.0", "v2.0.0", "v1.0.0"):
-        world.function(tag, revisionHistoryLimit=3)
-        world.reconcile()
-    assert {str(each.version): each.number for each in world.revisions()} == {
+        harness.function(tag, revisionHistoryLimit=3)
+        harness.reconcile()
+    assert {str(revision.version): revision.number for revision in harness.revisions()} == {
         "v2.0.0": 2,
         "v1.0.0": 3,
     }
 
 
-def test_as_many_serve_as_the_limit_says_and_labels_tell_them_apart(world: World) -> None:
-    world.push("v1.0.0")
-    world.push("v2.0.0")
+def test_the_active_revision_limit_applies_and_revisions_have_their_own_labels(
+    harness: PackageHarness,
+) -> None:
+    harness.push("v1.0.0")
+    harness.push("v2.0.0")
     limits: dict[str, Any] = {"revisionHistoryLimit": 4, "activeRevisionLimit": 2}
-    world.function("v1.0.0", {"release-channel": "stable"}, **limits)
-    world.reconcile()
-    world.come_up(1)
-    world.function("v2.0.0", {"release-channel": "alpha"}, **limits)
-    world.reconcile()
-    world.come_up(2)
-    world.reconcile()
-    assert world.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
-    channels = [each.labels["release-channel"] for each in world.revisions()]
+    harness.function("v1.0.0", {"release-channel": "stable"}, **limits)
+    harness.reconcile()
+    harness.come_up(1)
+    harness.function("v2.0.0", {"release-channel": "alpha"}, **limits)
+    harness.reconcile()
+    harness.come_up(2)
+    harness.reconcile()
+    assert harness.states() == {"v1.0.0": "Active", "v2.0.0": "Active"}
+    channels = [revision.labels["release-channel"] for revision in harness.revisions()]
     assert channels == ["stable", "alpha"]
 
 
-def test_under_manual_people_decide(world: World) -> None:
-    world.push("v1.0.0")
-    world.function("v1.0.0", revisionActivationPolicy="Manual")
-    world.reconcile()
-    assert world.states() == {"v1.0.0": "Inactive"}
-    assert world.condition("Installed")["reason"] == "InactivePackageRevision"
-    (revision,) = world.revisions()
-    found = world.cluster.get(FUNCTION_REVISIONS, revision.name)
-    found["spec"]["desiredState"] = "Active"
-    world.cluster.replace(found)
-    world.reconcile()
-    assert world.states() == {"v1.0.0": "Active"}
+def test_a_manual_policy_activates_nothing(harness: PackageHarness) -> None:
+    harness.push("v1.0.0")
+    harness.function("v1.0.0", revisionActivationPolicy="Manual")
+    harness.reconcile()
+    assert harness.states() == {"v1.0.0": "Inactive"}
+    assert harness.condition("Installed")["reason"] == "InactivePackageRevision"
+    (revision,) = harness.revisions()
+    stored = harness.cluster.get(FUNCTION_REVISIONS, revision.name)
+    stored["spec"]["desiredState"] = "Active"
+    harness.cluster.replace(stored)
+    harness.reconcile()
+    assert harness.states() == {"v1.0.0": "Active"}
 
 
-def test_what_is_used_is_kept_beyond_the_history(world: World) -> None:
+def test_a_revision_in_use_is_kept_beyond_the_history_limit(harness: PackageHarness) -> None:
     for number in range(1, 5):
         tag = f"v{number}.0.0"
-        world.push(tag)
-        world.function(tag, revisionHistoryLimit=2)
-        world.used["v1.0.0"] = ("is referenced by Composition/a",)
-        world.reconcile()
-        world.come_up(number)
-        world.reconcile()
-    assert list(world.states()) == ["v1.0.0", "v3.0.0", "v4.0.0"]
-    assert any("GarbageCollect" in each for each in world.events)
+        harness.push(tag)
+        harness.function(tag, revisionHistoryLimit=2)
+        harness.used["v1.0.0"] = ("is referenced by Composition/a",)
+        harness.reconcile()
+        harness.come_up(number)
+        harness.reconcile()
+    assert list(harness.states()) == ["v1.0.0", "v3.0.0", "v4.0.0"]
+    assert any("GarbageCollect" in event for event in harness.events)
 
 
-def test_settings_that_are_no_content_reach_the_revision_in_force(world: World) -> None:
-    world.push("v1.0.0")
-    world.function("v1.0.0")
-    world.reconcile()
-    world.function("v1.0.0", runtimeConfigRef={"name": "big"})
-    world.reconcile()
-    (revision,) = world.cluster.list(FUNCTION_REVISIONS).items
+def test_changed_settings_update_the_current_revision(harness: PackageHarness) -> None:
+    harness.push("v1.0.0")
+    harness.function("v1.0.0")
+    harness.reconcile()
+    harness.function("v1.0.0", runtimeConfigRef={"name": "big"})
+    harness.reconcile()
+    (revision,) = harness.cluster.list(FUNCTION_REVISIONS).items
     assert revision["spec"]["runtimeConfigRef"] == {"name": "big"}
     assert revision["spec"]["revision"] == 1
 
 
-def test_nothing_is_written_where_nothing_changed(world: World) -> None:
-    world.push("v1.0.0")
-    world.function("v1.0.0")
+def test_a_second_reconcile_writes_nothing(harness: PackageHarness) -> None:
+    harness.push("v1.0.0")
+    harness.function("v1.0.0")
     for _pass in range(2):
-        world.reconcile()
+        harness.reconcile()
 
     def everything() -> list[KubeObject]:
         return [
-            *world.cluster.list(FUNCTIONS).items,
-            *world.cluster.list(FUNCTION_REVISIONS).items,
+            *harness.cluster.list(FUNCTIONS).items,
+            *harness.cluster.list(FUNCTION_REVISIONS).items,
         ]
 
     before = everything()
-    world.reconcile()
+    harness.reconcile()
     assert everything() == before
 
 
-def test_a_tag_that_moves_is_followed_only_if_asked_for(world: World) -> None:
-    first = world.push("v1.0.0", text="first", repository="moves")
-    world.function("v1.0.0", repository="moves", revisionHistoryLimit=3)
-    world.reconcile()
-    second = world.push("v1.0.0", text="second", repository="moves")
-    world.reconcile()
-    assert [each.digest for each in world.revisions()] == [first]
-    world.function("v1.0.0", repository="moves", revisionHistoryLimit=3, packagePullPolicy="Always")
-    assert world.reconcile() is not None
-    assert [each.digest for each in world.revisions()] == [first, second]
+def test_a_moved_tag_is_resolved_again_only_under_the_always_policy(
+    harness: PackageHarness,
+) -> None:
+    first = harness.push("v1.0.0", text="first", repository="moves")
+    harness.function("v1.0.0", repository="moves", revisionHistoryLimit=3)
+    harness.reconcile()
+    second = harness.push("v1.0.0", text="second", repository="moves")
+    harness.reconcile()
+    assert [revision.digest for revision in harness.revisions()] == [first]
+    harness.function(
+        "v1.0.0", repository="moves", revisionHistoryLimit=3, packagePullPolicy="Always"
+    )
+    assert harness.reconcile() is not None
+    assert [revision.digest for revision in harness.revisions()] == [first, second]
 
 
-def test_what_runs_keeps_running_while_the_registry_is_down(world: World, tmp_path: Path) -> None:
+def test_active_revisions_keep_running_while_the_registry_is_down(
+    harness: PackageHarness, tmp_path: Path
+) -> None:
     with running_registry(tmp_path / "other") as running:
-        other = world._replace(registry=running)
+        other = harness._replace(registry=running)
         secret = {"auths": {running.address: {"username": "ann", "password": "s3cret-word"}}}
-        world.cluster.patch(
+        harness.cluster.patch(
             SECRETS,
             "pull",
             {"data": {".dockerconfigjson": base64.b64encode(json.dumps(secret).encode()).decode()}},
@@ -309,59 +321,67 @@ def test_what_runs_keeps_running_while_the_registry_is_down(world: World, tmp_pa
 @pytest.mark.parametrize(
     ("package", "reason", "message"),
     [
-        pytest.param("nothing", "UnpackingPackage", "not a reference to a package", id="no place"),
-        pytest.param("{registry}/none:v1", "UnpackingPackage", "does not have it", id="not there"),
+        pytest.param(
+            "nothing", "UnpackingPackage", "not a reference to a package", id="invalid reference"
+        ),
+        pytest.param(
+            "{registry}/none:v1", "UnpackingPackage", "does not have it", id="missing tag"
+        ),
     ],
 )
-def test_a_package_that_cannot_be_had_says_so(
-    world: World, package: str, reason: str, message: str
+def test_a_package_that_cannot_be_pulled_is_reported(
+    harness: PackageHarness, package: str, reason: str, message: str
 ) -> None:
-    world.function("v1.0.0")
-    found = world.cluster.get(FUNCTIONS, "function-x")
-    found["spec"]["package"] = package.format(registry=world.registry.address)
-    world.cluster.replace(found)
-    world.reconcile()
-    installed = world.condition("Installed")
+    harness.function("v1.0.0")
+    function = harness.cluster.get(FUNCTIONS, "function-x")
+    function["spec"]["package"] = package.format(registry=harness.registry.address)
+    harness.cluster.replace(function)
+    harness.reconcile()
+    installed = harness.condition("Installed")
     assert installed["status"] == "False"
     assert installed["reason"] == reason
     assert message in installed["message"]
 
 
-def test_a_paused_function_is_left_alone(world: World) -> None:
-    world.function("v1.0.0")
-    found = world.cluster.get(FUNCTIONS, "function-x")
-    found["metadata"]["annotations"] = {"crossplane.io/paused": "true"}
-    world.cluster.replace(found)
-    world.reconcile()
-    assert world.revisions() == []
-    assert world.condition("Synced")["reason"] == "ReconcilePaused"
+def test_a_paused_function_is_not_reconciled(harness: PackageHarness) -> None:
+    harness.function("v1.0.0")
+    function = harness.cluster.get(FUNCTIONS, "function-x")
+    function["metadata"]["annotations"] = {"crossplane.io/paused": "true"}
+    harness.cluster.replace(function)
+    harness.reconcile()
+    assert harness.revisions() == []
+    assert harness.condition("Synced")["reason"] == "ReconcilePaused"
 
 
-def test_a_function_that_comes_with_us_needs_no_registry(world: World) -> None:
-    world.function("v1.0.0", repository="crossplane-contrib/function-auto-ready")
-    found = world.cluster.get(FUNCTIONS, "function-x")
-    found["metadata"]["annotations"] = {"kanister-py.io/runtime": "InProcess"}
-    found["spec"]["package"] = "nowhere.example.org/crossplane-contrib/function-auto-ready:v0.7.0"
-    world.cluster.replace(found)
-    world.reconcile()
-    (revision,) = world.revisions()
+def test_a_built_in_function_needs_no_registry(harness: PackageHarness) -> None:
+    harness.function("v1.0.0", repository="crossplane-contrib/function-auto-ready")
+    function = harness.cluster.get(FUNCTIONS, "function-x")
+    function["metadata"]["annotations"] = {"kanister-py.io/runtime": "InProcess"}
+    function["spec"]["package"] = (
+        "nowhere.example.org/crossplane-contrib/function-auto-ready:v0.7.0"
+    )
+    harness.cluster.replace(function)
+    harness.reconcile()
+    (revision,) = harness.revisions()
     assert str(revision.version) == "v0.7.0"
-    stored = world.cluster.get(FUNCTION_REVISIONS, revision.name)
+    stored = harness.cluster.get(FUNCTION_REVISIONS, revision.name)
     assert stored["metadata"]["annotations"]["kanister-py.io/runtime"] == "InProcess"
 
 
-def test_a_package_whose_record_of_versions_cannot_be_read_is_not_installed(world: World) -> None:
+def test_a_package_with_an_unreadable_lifecycle_record_is_not_installed(
+    harness: PackageHarness,
+) -> None:
     annotations = {"kanister-py.io/lifecycle": '{"releases": [], "version": {}}'}
-    world.push("v1.0.0", annotations=annotations)
-    world.function("v1.0.0")
-    world.reconcile()
-    assert world.revisions() == []
-    (condition,) = world.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
+    harness.push("v1.0.0", annotations=annotations)
+    harness.function("v1.0.0")
+    harness.reconcile()
+    assert harness.revisions() == []
+    (condition,) = harness.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("Installed", "False")
     assert "did you mean versions?" in condition["message"]
 
 
-def test_annotations_of_a_package_do_not_configure_its_revision(world: World) -> None:
+def test_annotations_of_a_package_do_not_configure_its_revision(harness: PackageHarness) -> None:
     settings = {
         "kanister-py.io/runtime": "InProcess",
         "kanister-py.io/max-answer-size": "1Gi",
@@ -370,46 +390,48 @@ def test_annotations_of_a_package_do_not_configure_its_revision(world: World) ->
         "render.crossplane.io/runtime": "Development",
     }
     about = {"example.org/team": "storage", "meta.example.org/readme": "x"}
-    digest = world.push("v1.0.0", annotations={**settings, **about}, repository="settings")
-    world.function("v1.0.0", package=f"{world.registry.address}/settings@{digest}")
-    world.reconcile()
-    (revision,) = world.revisions()
-    stored = world.cluster.get(FUNCTION_REVISIONS, revision.name)
+    digest = harness.push("v1.0.0", annotations={**settings, **about}, repository="settings")
+    harness.function("v1.0.0", package=f"{harness.registry.address}/settings@{digest}")
+    harness.reconcile()
+    (revision,) = harness.revisions()
+    stored = harness.cluster.get(FUNCTION_REVISIONS, revision.name)
     assert stored["metadata"]["annotations"] == about
 
 
-def test_the_record_of_a_package_goes_to_its_revision(world: World) -> None:
+def test_the_lifecycle_record_of_a_package_is_copied_to_its_revision(
+    harness: PackageHarness,
+) -> None:
     versions = {"v1.0.0": {"since": "1.0.0"}}
     record = json.dumps({"releases": [{"version": "1.0.0"}], "versions": versions})
-    world.push("v1.0.0", annotations={"kanister-py.io/lifecycle": record})
-    world.function("v1.0.0")
-    world.reconcile()
-    (revision,) = world.revisions()
+    harness.push("v1.0.0", annotations={"kanister-py.io/lifecycle": record})
+    harness.function("v1.0.0")
+    harness.reconcile()
+    (revision,) = harness.revisions()
     assert revision.lifecycle == record
 
 
-def test_the_record_of_a_package_deprecates_its_versions(world: World) -> None:
+def test_the_lifecycle_record_of_a_package_deprecates_its_versions(harness: PackageHarness) -> None:
     record = {
         "releases": [{"version": "1.0.0"}, {"version": "1.1.0"}, {"version": "1.2.0"}],
         "versions": {"v1.0.0": {"since": "1.0.0", "deprecatedIn": "1.0.0", "removedIn": "1.2.0"}},
     }
-    world.push("v1.0.0", annotations={"kanister-py.io/lifecycle": json.dumps(record)})
-    world.function("v1.0.0")
-    world.reconcile()
-    (revision,) = with_lifecycles(world.revisions())
+    harness.push("v1.0.0", annotations={"kanister-py.io/lifecycle": json.dumps(record)})
+    harness.function("v1.0.0")
+    harness.reconcile()
+    (revision,) = with_lifecycles(harness.revisions())
     assert revision.support_at() is Support.DEPRECATED
     assert revision.origin is Origin.PACKAGE
 
 
-def test_a_version_of_ours_that_was_removed_is_not_installed(world: World) -> None:
-    world.function("v1.0.0")
-    found = world.cluster.get(FUNCTIONS, "function-x")
-    found["metadata"]["annotations"] = {"kanister-py.io/runtime": "InProcess"}
-    found["spec"]["package"] = "nowhere.example.org/kanister-py/function-auto-ready:v0.1.0"
-    world.cluster.replace(found)
-    world.reconcile()
-    assert world.revisions() == []
-    (condition,) = world.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
+def test_a_removed_built_in_version_is_not_installed(harness: PackageHarness) -> None:
+    harness.function("v1.0.0")
+    function = harness.cluster.get(FUNCTIONS, "function-x")
+    function["metadata"]["annotations"] = {"kanister-py.io/runtime": "InProcess"}
+    function["spec"]["package"] = "nowhere.example.org/kanister-py/function-auto-ready:v0.1.0"
+    harness.cluster.replace(function)
+    harness.reconcile()
+    assert harness.revisions() == []
+    (condition,) = harness.cluster.get(FUNCTIONS, "function-x")["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("Installed", "False")
     assert (
         "was removed in release 0.4.0; set the tag of spec.package to v0.3.0"
@@ -417,123 +439,139 @@ def test_a_version_of_ours_that_was_removed_is_not_installed(world: World) -> No
     )
 
 
-def test_who_runs_functions_unless_they_say_counts_for_their_packages_too(world: World) -> None:
+def test_the_default_runtime_applies_to_packages(
+    harness: PackageHarness,
+) -> None:
     reconciler = FunctionReconciler(
-        part_tools(world.cluster, FakeClock()),
+        part_tools(harness.cluster, FakeClock()),
         function_tools(ENTRIES, OciPackages()),
         CompositionSettings(SYSTEM, default_runtime=Runtime.IN_PROCESS),
         lambda *_asked: {},
     )
-    world.function("v1.0.0")
-    found = world.cluster.get(FUNCTIONS, "function-x")
-    found["spec"]["package"] = "nowhere.example.org/crossplane-contrib/function-auto-ready:v0.7.0"
-    world.cluster.replace(found)
+    harness.function("v1.0.0")
+    function = harness.cluster.get(FUNCTIONS, "function-x")
+    function["spec"]["package"] = (
+        "nowhere.example.org/crossplane-contrib/function-auto-ready:v0.7.0"
+    )
+    harness.cluster.replace(function)
     reconciler.reconcile("function-x")
-    assert [str(each.version) for each in world.revisions()] == ["v0.7.0"]
+    assert [str(revision.version) for revision in harness.revisions()] == ["v0.7.0"]
 
 
-def test_a_runtime_that_nobody_knows_is_refused_before_anything_is_installed(world: World) -> None:
-    world.push("v1.0.0")
-    world.function("v1.0.0")
-    found = world.cluster.get(FUNCTIONS, "function-x")
-    found["metadata"]["annotations"] = {"kanister-py.io/runtime": "Inprocess"}
-    world.cluster.replace(found)
-    world.reconcile()
-    installed = world.condition("Installed")
+def test_an_unknown_runtime_is_refused_before_the_installation(
+    harness: PackageHarness,
+) -> None:
+    harness.push("v1.0.0")
+    harness.function("v1.0.0")
+    function = harness.cluster.get(FUNCTIONS, "function-x")
+    function["metadata"]["annotations"] = {"kanister-py.io/runtime": "Inprocess"}
+    harness.cluster.replace(function)
+    harness.reconcile()
+    installed = harness.condition("Installed")
     assert (installed["status"], installed["reason"]) == ("False", "InvalidRuntime")
     assert "one of Deployment, InProcess, External, found 'Inprocess'" in installed["message"]
-    assert world.revisions() == []
+    assert harness.revisions() == []
 
 
-def test_how_large_an_answer_may_be_reaches_the_revision_and_makes_no_other(world: World) -> None:
-    world.push("v1.0.0")
-    world.function("v1.0.0")
-    world.reconcile()
-    _annotate(world, "32Mi")
-    world.reconcile()
-    assert [each.answer_limit_bytes for each in world.revisions()] == [32 << 20]
-    _annotate(world, "")
-    world.reconcile()
-    assert [each.answer_limit_bytes for each in world.revisions()] == [0]
+def test_a_changed_response_limit_updates_the_revision(
+    harness: PackageHarness,
+) -> None:
+    harness.push("v1.0.0")
+    harness.function("v1.0.0")
+    harness.reconcile()
+    _annotate(harness, "32Mi")
+    harness.reconcile()
+    assert [revision.answer_limit_bytes for revision in harness.revisions()] == [32 << 20]
+    _annotate(harness, "")
+    harness.reconcile()
+    assert [revision.answer_limit_bytes for revision in harness.revisions()] == [0]
 
 
-def test_a_size_that_is_none_is_refused(world: World) -> None:
-    world.push("v1.0.0")
-    world.function("v1.0.0")
-    _annotate(world, "much")
-    world.reconcile()
-    assert "max-answer-size]: 'much' is not a quantity" in world.condition("Installed")["message"]
-    assert world.revisions() == []
+def test_an_invalid_size_is_refused(harness: PackageHarness) -> None:
+    harness.push("v1.0.0")
+    harness.function("v1.0.0")
+    _annotate(harness, "much")
+    harness.reconcile()
+    assert "max-answer-size]: 'much' is not a quantity" in harness.condition("Installed")["message"]
+    assert harness.revisions() == []
 
 
-def _annotate(world: World, size: str) -> None:
-    found = world.cluster.get(FUNCTIONS, "function-x")
-    found["metadata"]["annotations"] = {"kanister-py.io/max-answer-size": size} if size else {}
-    world.cluster.replace(found)
+def _annotate(harness: PackageHarness, size: str) -> None:
+    function = harness.cluster.get(FUNCTIONS, "function-x")
+    function["metadata"]["annotations"] = {"kanister-py.io/max-answer-size": size} if size else {}
+    harness.cluster.replace(function)
 
 
-# What a package needs
+# Dependencies of packages
 
 
-def installed(world: World) -> dict[str, str]:
-    listed = world.cluster.list(FUNCTIONS).items
-    return {each["metadata"]["name"]: each["spec"]["package"] for each in listed}
+def installed(harness: PackageHarness) -> dict[str, str]:
+    listed = harness.cluster.list(FUNCTIONS).items
+    return {obj["metadata"]["name"]: obj["spec"]["package"] for obj in listed}
 
 
 def needing(
-    world: World, repository: str, version: str, kind: str = "function", tag: str = "v1.0.0"
+    harness: PackageHarness,
+    repository: str,
+    version: str,
+    kind: str = "function",
+    tag: str = "v1.0.0",
 ) -> None:
-    needed = {kind: f"{world.registry.address}/{repository}", "version": version}
-    world.push(tag, repository=f"x-{repository}", needs=[needed])
-    world.function(tag, repository=f"x-{repository}")
-    world.reconcile()
+    needed = {kind: f"{harness.registry.address}/{repository}", "version": version}
+    harness.push(tag, repository=f"x-{repository}", needs=[needed])
+    harness.function(tag, repository=f"x-{repository}")
+    harness.reconcile()
 
 
-def test_what_a_package_needs_is_installed_in_the_highest_version_that_does(world: World) -> None:
+def test_a_dependency_is_installed_in_the_highest_matching_version(
+    harness: PackageHarness,
+) -> None:
     for tag in ("v1.0.0", "v1.4.0", "v1.10.0", "v2.0.0", "latest"):
-        world.push(tag, repository="team/needed", text=tag)
-    needing(world, "team/needed", ">=v1.1.0 <v2.0.0")
-    package = f"{world.registry.address}/team/needed:v1.10.0"
-    assert installed(world)["needed"] == package
-    made = world.cluster.get(FUNCTIONS, "needed")
-    assert made["spec"]["packagePullSecrets"] == [{"name": "pull"}]
-    assert any("Installed Function needed" in each for each in world.events)
-    world.events.clear()
-    world.reconcile()
-    assert not [each for each in world.events if "ResolveDependencies" in each]
-    assert len(installed(world)) == 2
+        harness.push(tag, repository="team/needed", text=tag)
+    needing(harness, "team/needed", ">=v1.1.0 <v2.0.0")
+    package = f"{harness.registry.address}/team/needed:v1.10.0"
+    assert installed(harness)["needed"] == package
+    function = harness.cluster.get(FUNCTIONS, "needed")
+    assert function["spec"]["packagePullSecrets"] == [{"name": "pull"}]
+    assert any("Installed Function needed" in event for event in harness.events)
+    harness.events.clear()
+    harness.reconcile()
+    assert not [event for event in harness.events if "ResolveDependencies" in event]
+    assert len(installed(harness)) == 2
 
 
-def test_a_function_that_is_there_is_left_as_it_is(world: World) -> None:
-    world.cluster.create(
+def test_an_installed_dependency_is_unchanged(harness: PackageHarness) -> None:
+    harness.cluster.create(
         {
             "apiVersion": "pkg.crossplane.io/v1",
             "kind": "Function",
             "metadata": {"name": "theirs"},
-            "spec": {"package": f"{world.registry.address}/there:v1.0.0"},
+            "spec": {"package": f"{harness.registry.address}/there:v1.0.0"},
         }
     )
-    needing(world, "there", ">=v1.0.0")
-    assert set(installed(world)) == {"theirs", "function-x"}
-    needing(world, "there", ">=v2.0.0", tag="v1.1.0")
-    assert set(installed(world)) == {"theirs", "function-x"}
-    assert any("but Function theirs is" in each for each in world.events)
+    needing(harness, "there", ">=v1.0.0")
+    assert set(installed(harness)) == {"theirs", "function-x"}
+    needing(harness, "there", ">=v2.0.0", tag="v1.1.0")
+    assert set(installed(harness)) == {"theirs", "function-x"}
+    assert any("but Function theirs is" in event for event in harness.events)
 
 
-def test_what_cannot_be_had_is_said_and_the_function_serves_all_the_same(world: World) -> None:
-    world.push("v1.0.0", repository="old")
-    needing(world, "old", ">=v3.0.0")
-    assert any("has no such version; the newest are v1.0.0" in each for each in world.events)
-    needing(world, "provider", "v1.0.0", kind="provider")
-    assert any("needs the Provider" in each for each in world.events)
-    assert set(installed(world)) == {"function-x"}
-    assert "Active" in world.states().values()
+def test_a_missing_dependency_is_reported_and_the_function_still_serves(
+    harness: PackageHarness,
+) -> None:
+    harness.push("v1.0.0", repository="old")
+    needing(harness, "old", ">=v3.0.0")
+    assert any("has no such version; the newest are v1.0.0" in event for event in harness.events)
+    needing(harness, "provider", "v1.0.0", kind="provider")
+    assert any("needs the Provider" in event for event in harness.events)
+    assert set(installed(harness)) == {"function-x"}
+    assert "Active" in harness.states().values()
 
 
-def test_nothing_is_installed_for_one_that_asks_for_nothing(world: World) -> None:
-    world.push("v1.0.0", repository="unasked")
-    needed = {"function": f"{world.registry.address}/unasked"}
-    world.push("v1.0.0", repository="alone", needs=[needed])
-    world.function("v1.0.0", repository="alone", skipDependencyResolution=True)
-    world.reconcile()
-    assert set(installed(world)) == {"function-x"}
+def test_dependencies_are_not_installed_when_resolution_is_skipped(harness: PackageHarness) -> None:
+    harness.push("v1.0.0", repository="unasked")
+    needed = {"function": f"{harness.registry.address}/unasked"}
+    harness.push("v1.0.0", repository="alone", needs=[needed])
+    harness.function("v1.0.0", repository="alone", skipDependencyResolution=True)
+    harness.reconcile()
+    assert set(installed(harness)) == {"function-x"}

@@ -1,4 +1,4 @@
-"""Pull secrets: logins at registries."""
+"""Logins from pull secrets."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def logins(content: Any, key: str = ".dockerconfigjson") -> list[tuple[str, str,
     cluster.load(
         [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "system"}}, secret]
     )
-    found = logins_of(cluster, "system", ["none", "pull"])
-    return [(each.registry, each.username, each.password) for each in found]
+    results = logins_of(cluster, "system", ["none", "pull"])
+    return [(login.registry, login.username, login.password) for login in results]
 
 
 ANN = {"auth": encoded("ann:s3:cret")}
@@ -39,19 +39,21 @@ ANN = {"auth": encoded("ann:s3:cret")}
 @pytest.mark.parametrize(
     ("content", "key"),
     [
-        pytest.param({"auths": {"example.org": ANN}}, ".dockerconfigjson", id="a pair"),
+        pytest.param(
+            {"auths": {"example.org": ANN}}, ".dockerconfigjson", id="user name and password"
+        ),
         pytest.param(
             {"auths": {"example.org": {"auth": f"{ANN['auth']}\n"}}},
             ".dockerconfigjson",
-            id="a pair with a line feed",
+            id="user name and password with a line feed",
         ),
         pytest.param({"auths": {"https://example.org/v2/": ANN}}, ".dockerconfigjson", id="an URL"),
         pytest.param(
             {"auths": {"example.org": {"username": "ann", "password": "s3:cret"}}},
             ".dockerconfigjson",
-            id="two words",
+            id="separate fields",
         ),
-        pytest.param({"example.org": ANN}, ".dockercfg", id="the old form"),
+        pytest.param({"example.org": ANN}, ".dockercfg", id="legacy format"),
         pytest.param(
             {
                 "auths": {
@@ -62,7 +64,7 @@ ANN = {"auth": encoded("ann:s3:cret")}
                 }
             },
             ".dockerconfigjson",
-            id="beside some that nobody can read",
+            id="with unreadable entries",
         ),
     ],
 )
@@ -71,7 +73,7 @@ def test_logins_are_read_in_every_form(content: Any, key: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["no JSON", "[]", '{"auths": [1]}', "7"])
-def test_a_secret_that_says_nothing_logs_in_nowhere(content: str) -> None:
+def test_an_empty_secret_has_no_logins(content: str) -> None:
     assert logins(content) == []
 
 

@@ -1,4 +1,4 @@
-"""Revision census: the revisions of functions on a cluster, found out by the controller itself."""
+"""List of function revisions on a cluster, as the controller reports it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.cli.test_revisions import function_revision
 from tests.fake_clock import FakeClock
 
 
-def test_revisions_are_read_soon_after_the_start_where_compositions_are_on() -> None:
+def test_revisions_are_read_soon_after_the_start_with_compositions_enabled() -> None:
     clock = FakeClock()
     cluster = MemoryCluster(clock=SystemClock())
-    for each in read_definitions("compositions"):
-        cluster.create(each)
+    for definition in read_definitions("compositions"):
+        cluster.create(definition)
     cluster.load([function_revision(1, "Active", channel="stable", serves=True)])
     with ExitStack() as stack:
         seen = sources_of(cluster, clock, read_functions(), (), stack, has_revisions=True)
@@ -31,7 +31,9 @@ def test_revisions_are_read_soon_after_the_start_where_compositions_are_on() -> 
         pause = threading.Event()
         while seen.revisions() is None and time.monotonic() < end:
             pause.wait(0.01)
-        found = seen.revisions()
-        assert found is not None
-        assert [(each["name"], each["state"]) for each in found] == [("templates-1", "routable")]
+        revision = seen.revisions()
+        assert revision is not None
+        assert [(entry["name"], entry["state"]) for entry in revision] == [
+            ("templates-1", "routable")
+        ]
         assert without.revisions() is None
