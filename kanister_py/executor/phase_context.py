@@ -319,9 +319,9 @@ class RunningPhase:
                         continue
                     if deadline is not None and clock.monotonic() >= deadline:
                         raise WaitTimedOut(what, timeout_seconds or 0.0)
-                    next_look, pause = _next_poll(subscription, reads, every_seconds, pause)
-                    look_at = clock.monotonic() + next_look
-                    wakeup.wait_until(look_at if deadline is None else min(look_at, deadline))
+                    delay, pause = _next_poll(subscription, reads, every_seconds, pause)
+                    poll_at = clock.monotonic() + delay
+                    wakeup.wait_until(poll_at if deadline is None else min(poll_at, deadline))
             finally:
                 subscription.close()
 
