@@ -86,7 +86,7 @@ class Once(Func):
         return [Access("", "configmaps", ("create",), "default")]
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
-        made = {
+        config_map = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {
@@ -96,7 +96,7 @@ class Once(Func):
             },
         }
         try:
-            ctx.cluster.create(made)
+            ctx.cluster.create(config_map)
         except AlreadyExists:
             return {"adopted": "yes"}
         return {"adopted": "no"}
@@ -114,10 +114,10 @@ class Gate(Func):
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
         def is_open() -> bool:
             try:
-                found = ctx.cluster.get(CONFIG_MAPS, args.gate, namespace="default")
+                gate = ctx.cluster.get(CONFIG_MAPS, args.gate, namespace="default")
             except NotFound:
                 return False
-            return bool((found.get("data") or {}).get("open"))
+            return bool((gate.get("data") or {}).get("open"))
 
         ctx.wait(is_open, what="the gate to open")
         return {}
@@ -199,8 +199,8 @@ class Brand(Func):
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
         ctx.cluster.patch(NAMESPACES, "default", {"metadata": {"labels": {"colour": args.colour}}})
-        found = ctx.cluster.get(NAMESPACES, "default")
-        return {"found": (found["metadata"].get("labels") or {}).get("colour", "")}
+        namespace = ctx.cluster.get(NAMESPACES, "default")
+        return {"found": (namespace["metadata"].get("labels") or {}).get("colour", "")}
 
 
 class AgeingV010(Func):
@@ -316,16 +316,16 @@ class Mortal:
         self.last = ""
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
-        if not callable(found):
-            return found
+        attribute = getattr(self._cluster, name)
+        if not callable(attribute):
+            return attribute
         writes = name in ("create", "replace", "replace_status", "patch", "apply", "delete")
 
         def call(*args: Any, **options: Any) -> Any:
             if self.died.is_set():
                 raise LeadershipLost
             if not writes or _is_of_no_account(args):
-                return found(*args, **options)
+                return attribute(*args, **options)
             with self._lock:
                 self._left -= 1
                 dies = self._left == 0
@@ -333,7 +333,7 @@ class Mortal:
                     self.last = name
                     self.died.set()
                     raise LeadershipLost
-                answer = found(*args, **options)
+                answer = attribute(*args, **options)
                 if dies:
                     self.last = name
                     self.died.set()
@@ -381,12 +381,12 @@ class World:
         return made
 
     def close(self) -> None:
-        for each in self.controllers:
-            if each.has_begun:
-                each.kill()
+        for controller in self.controllers:
+            if controller.has_begun:
+                controller.kill()
 
     def create(self, *objects: Mapping[str, Any]) -> list[KubeObject]:
-        return [self.cluster.create(each) for each in objects]
+        return [self.cluster.create(obj) for obj in objects]
 
     def get(self, name: str = "one") -> KubeObject:
         return self.cluster.get(ACTION_SETS, name, namespace="default")
@@ -447,7 +447,7 @@ def definitions() -> Iterator[dict[str, Any]]:
     """Give the definitions that come with us."""
     for name in ("actionsets", "blueprints", "profiles", "schedules"):
         text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
-        yield from (each.value for each in parse_documents(text))
+        yield from (document.value for document in parse_documents(text))
 
 
 @pytest.fixture
@@ -458,12 +458,12 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     Touchy.began.clear()
     Hangs.goes_on.clear()
     Counted.calls.clear()
-    made = World(MemoryCluster(clock=clock), clock)
+    environment = World(MemoryCluster(clock=clock), clock)
     if getattr(request, "param", "ours") == "ours":
-        made.create(*definitions())
+        environment.create(*definitions())
     try:
-        yield made
+        yield environment
     finally:
         Touchy.gate.set()
         Hangs.goes_on.set()
-        made.close()
+        environment.close()

@@ -31,8 +31,10 @@ def deployment(name: str) -> KubeObject:
 
 
 def finalizers(world: World) -> list[str]:
-    found = world.cluster.list(ACTION_SETS)
-    return [each for obj in found for each in obj["metadata"].get("finalizers") or ()]
+    actionsets = world.cluster.list(ACTION_SETS)
+    return [
+        finalizer for obj in actionsets for finalizer in obj["metadata"].get("finalizers") or ()
+    ]
 
 
 def clean_up(world: World, **more: float) -> CleanupResult:

@@ -47,11 +47,11 @@ BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indir
 
 
 def events_of(world: World, name: str = "one") -> list[tuple[str, str]]:
-    found = world.cluster.list(EVENTS).items
+    events = world.cluster.list(EVENTS).items
     return [
-        (each["reason"], each["message"])
-        for each in sorted(found, key=lambda each: int(each["metadata"]["resourceVersion"]))
-        if each["involvedObject"]["name"] == name
+        (event["reason"], event["message"])
+        for event in sorted(events, key=lambda each: int(each["metadata"]["resourceVersion"]))
+        if event["involvedObject"]["name"] == name
     ]
 
 
@@ -69,8 +69,8 @@ def sample(controller: Controller, name: str, **labels: str) -> float:
 
 def states_of(world: World) -> list[str]:
     """Give the states of all ActionSets that have one."""
-    found = world.cluster.list(ACTION_SETS).items
-    return [each["status"]["state"] for each in found if "state" in (each.get("status") or {})]
+    actionsets = world.cluster.list(ACTION_SETS).items
+    return [each["status"]["state"] for each in actionsets if "state" in (each.get("status") or {})]
 
 
 def until_sampled(controller: Controller, want: float, name: str, **labels: str) -> None:
@@ -144,16 +144,16 @@ class Counting:
         self.writes: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
+        attribute = getattr(self._cluster, name)
         if name not in ("replace", "replace_status", "patch"):
-            return found
+            return attribute
 
         def call(*args: Any, **options: Any) -> Any:
             first = args[0]
             kind = first["kind"] if isinstance(first, Mapping) else ""
             if first == ACTION_SETS or kind == "ActionSet":
                 self.writes.append(name)
-            return found(*args, **options)
+            return attribute(*args, **options)
 
         return call
 
@@ -272,10 +272,10 @@ def test_what_cannot_be_understood_fails_and_names_the_field(
 
 def test_what_is_sure_to_fail_is_refused_whole_and_nothing_acts(world: World) -> None:
     misspelt = phase("Echo", "second", args={"sya": "x"})
-    made = blueprint(
+    document = blueprint(
         phase("Echo", "first"), misspelt, phase("Nope"), deferred=phase("Echo", "tidy")
     )
-    world.create(made, actionset())
+    world.create(document, actionset())
     controller = world.controller()
     status = world.until_state("failed")
     controller.stop()
@@ -300,8 +300,8 @@ class Grudging:
     def create(self, obj: KubeObject, **more: Any) -> KubeObject:
         if obj["kind"] != "SelfSubjectAccessReview":
             return self._cluster.create(obj, **more)
-        asked = obj["spec"]["resourceAttributes"]
-        is_refused = (asked["resource"], asked["namespace"]) == ("configmaps", "default")
+        review = obj["spec"]["resourceAttributes"]
+        is_refused = (review["resource"], review["namespace"]) == ("configmaps", "default")
         return {"status": {"allowed": not is_refused}}
 
 
@@ -358,9 +358,9 @@ def test_a_blueprint_that_is_wrong_fails_what_uses_it(
 
 
 def test_a_blueprint_of_another_namespace_is_read_where_that_is_allowed(world: World) -> None:
-    made = blueprint(phase("Echo"))
-    made["metadata"]["namespace"] = "shared"
-    world.create(made, actionset(blueprint="shared/made-up"))
+    document = blueprint(phase("Echo"))
+    document["metadata"]["namespace"] = "shared"
+    world.create(document, actionset(blueprint="shared/made-up"))
     world.controller(namespaces=("default",), allows_other_namespaces=True)
     world.until_state("complete")
 
@@ -399,7 +399,7 @@ def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
     # The user asked for it, so it is no failure.
     until(lambda: "ActionSet default/one was cancelled: " in caplog.text)
-    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == []
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
 
 
 def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:
@@ -408,7 +408,10 @@ def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:
 
     def is_suspended(obj: KubeObject) -> bool:
         conditions = (obj.get("status") or {}).get("conditions") or ()
-        return any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions)
+        return any(
+            condition["type"] == "Suspended" and condition["status"] == "True"
+            for condition in conditions
+        )
 
     (condition,) = world.until(is_suspended)["status"]["conditions"]
     assert "spec.suspend is true" in condition["message"]
@@ -432,9 +435,9 @@ def keyed(name: str, **more: Any) -> dict[str, Any]:
 
 
 def waits_for(obj: KubeObject) -> str:
-    for each in (obj.get("status") or {}).get("conditions") or ():
-        if each["type"] == "Waiting" and each["status"] == "True":
-            return str(each["message"])
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "Waiting" and condition["status"] == "True":
+            return str(condition["message"])
     return ""
 
 
@@ -847,13 +850,13 @@ def test_a_controller_whose_lease_somebody_else_has_taken_ends_and_says_who(
     with caplog.at_level(logging.INFO, "kanister_py"):
         thread, errors = ended_in_background(controller)
         world.until_state("complete")
-        taken = {"spec": {"holderIdentity": "second"}}
-        world.cluster.patch(LEASES, LEASE_NAME, taken, namespace="default")
+        lease = {"spec": {"holderIdentity": "second"}}
+        world.cluster.patch(LEASES, LEASE_NAME, lease, namespace="default")
         thread.join(PATIENCE_SECONDS)
     assert controller.has_ended
     (error,) = errors
     assert isinstance(error, LeadershipLost)
-    (record,) = [each for each in caplog.records if "Leadership is lost" in each.getMessage()]
+    (record,) = [record for record in caplog.records if "Leadership is lost" in record.getMessage()]
     assert record.levelno == logging.ERROR
     who = f"second holds the lease default/{LEASE_NAME} now"
     assert who in record.getMessage()
@@ -902,7 +905,7 @@ def test_a_controller_ends_in_time_though_nobody_answers_who_renews_its_lease(
             # Whoever begins to wait in between is woken by the next step.
             clock.advance(1.0)
             thread.join(0.01)
-    assert [each.reason for each in errors] == ["LeadershipLost"]
+    assert [error.reason for error in errors] == ["LeadershipLost"]
     assert silent.asked.is_set()
     assert not silent.answers.is_set()
     assert "could not be renewed for 7.5 s; first held it last" in caplog.text
@@ -1033,9 +1036,9 @@ def test_a_failure_is_told_on_the_action_set_and_on_its_blueprint(world: World) 
     controller.stop()
     event = ("ActionSetFailed Action: act", "Failed to execute phase: bad: ")
     for name in ("one", "made-up"):
-        found = [each for each in events_of(world, name) if each[0] == event[0]]
-        assert len(found) == 1
-        assert found[0][1].startswith(event[1])
+        matching = [each for each in events_of(world, name) if each[0] == event[0]]
+        assert len(matching) == 1
+        assert matching[0][1].startswith(event[1])
 
 
 def test_why_a_failure_was_not_tried_again_is_told_wherever_the_failure_is(
@@ -1052,7 +1055,7 @@ def test_why_a_failure_was_not_tried_again_is_told_wherever_the_failure_is(
     assert why in status["error"]["message"]
     assert why in status["actions"][0]["phases"][0]["error"]["message"]
     assert why in until_logged(caplog, "failed in phase bad")["message"]
-    (event,) = [each for each in events_of(world) if each[0] == "ActionSetFailed Action: act"]
+    (event,) = [event for event in events_of(world) if event[0] == "ActionSetFailed Action: act"]
     assert why in event[1]
 
 
@@ -1090,8 +1093,8 @@ def last(controller: Controller, how: str, blueprint: str) -> float:
     act = {"namespace": "default", "schedule": "nightly", "blueprint": blueprint, "action": "act"}
     labels = {**act, "object": "Namespace/default/default"}
     name = f"kanister_py_last_{how}_timestamp_seconds"
-    found = controller.metrics.registry.get_sample_value(name, labels)
-    return -1.0 if found is None else found
+    metric_value = controller.metrics.registry.get_sample_value(name, labels)
+    return -1.0 if metric_value is None else metric_value
 
 
 def test_the_time_of_the_last_good_run_outlives_a_restart(world: World) -> None:
@@ -1101,8 +1104,8 @@ def test_the_time_of_the_last_good_run_outlives_a_restart(world: World) -> None:
     began = time.time() - 1
     names = ("good", "bad", "refused", "cancelled")
     blueprints = ("made-up", "bad", "missing", "gate")
-    for name, each in zip(names, blueprints, strict=True):
-        world.create(scheduled(name, blueprint=each))
+    for name, blueprint_name in zip(names, blueprints, strict=True):
+        world.create(scheduled(name, blueprint=blueprint_name))
     world.until_state("running", "cancelled")
     world.cluster.patch(ACTION_SETS, "cancelled", {"spec": {"cancel": True}}, namespace="default")
     world.until_state("complete", "good")
@@ -1204,8 +1207,8 @@ def test_the_lines_of_a_phase_are_kept_with_whose_they_are(
     with caplog.at_level(logging.INFO, "kanister_py"):
         controller = world.controller()
         world.until_state("complete")
-    lines = [each.as_dict() for each in controller.lines.lines(ObjectKey("default", "one"))]
-    assert [each["line"] for each in lines] == ["echo hello"]
+    lines = [line.as_dict() for line in controller.lines.lines(ObjectKey("default", "one"))]
+    assert [line["line"] for line in lines] == ["echo hello"]
     assert (lines[0]["phase"], lines[0]["function"], lines[0]["attempt"]) == ("say", "Echo", 1)
     assert "echo hello" in caplog.text
 
@@ -1250,7 +1253,7 @@ def test_a_deprecated_version_is_told_everywhere_and_a_removed_one_stops_before_
     assert world.until_state("failed", "older")["error"]["reason"] == "FunctionVersionRemoved"
     assert world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items == []
     controller.stop()
-    assert [each for each in events_of(world, "old") if each[0] == "FunctionVersionDeprecated"]
+    assert [event for event in events_of(world, "old") if event[0] == "FunctionVersionDeprecated"]
     labels = {"function": "Ageing", "version": "v0.1.0", "removed_in": "9.0.0"}
     assert sample(controller, "kanister_py_deprecated_function_uses_total", **labels) == 1
     assert json.dumps(status).count("FunctionVersionDeprecated") == 1

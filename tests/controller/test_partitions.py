@@ -49,7 +49,7 @@ def test_each_partition_runs_the_objects_with_its_label(world: World) -> None:
     assert len(Counted.calls) == 2
     assert world.status("of-red")["partition"] == "red"
     assert "partition" not in world.status("of-none")
-    names = {each["metadata"]["name"] for each in world.cluster.list(LEASES)}
+    names = {lease["metadata"]["name"] for lease in world.cluster.list(LEASES)}
     assert names == {LEASE_NAME, f"{LEASE_NAME}-red"}
 
 
@@ -70,7 +70,7 @@ def test_a_run_whose_label_changes_is_ended_by_the_partition_it_began_in(
 ) -> None:
     world.create(blueprint(phase("Gate"), phase("Counted")))
     red = world.controller(partition="red")
-    others = [world.controller(partition="blue"), world.controller()]
+    blue_and_plain = [world.controller(partition="blue"), world.controller()]
     world.create(actionset(metadata=labelled("red")))
     world.until_state("running")
     relabel(world, "one", label)
@@ -80,7 +80,7 @@ def test_a_run_whose_label_changes_is_ended_by_the_partition_it_began_in(
         world.create(actionset(name, metadata=metadata, blueprint="quick"))
         world.until_state("complete", name)
     assert red.active_runs == 1
-    until(lambda: all(each.active_runs == 0 for each in others))
+    until(lambda: all(other.active_runs == 0 for other in blue_and_plain))
     world.open_gate()
     world.until_state("complete")
     assert len(Counted.calls) == 1
@@ -141,8 +141,8 @@ def test_a_schedule_passes_its_partition_on(world: World) -> None:
         }
     )
     until(lambda: len(Counted.calls) > 0)
-    for made in world.cluster.list(ACTION_SETS):
-        assert made["metadata"]["labels"][PARTITION_LABEL] == "red"
+    for obj in world.cluster.list(ACTION_SETS):
+        assert obj["metadata"]["labels"][PARTITION_LABEL] == "red"
 
 
 def refusal(controller: Controller) -> str:
@@ -197,8 +197,8 @@ def test_controllers_of_other_namespaces_and_partitions_start_side_by_side(world
         {"namespaces": ("a", "b"), "partition": "red"},
         {"partition": "blue"},
     ]
-    controllers = [world.controller(**each) for each in settings]
-    until(lambda: all(each.is_settled for each in controllers))
+    controllers = [world.controller(**setting) for setting in settings]
+    until(lambda: all(controller.is_settled for controller in controllers))
 
 
 def test_a_standby_of_other_namespaces_is_warned_about(
@@ -220,9 +220,9 @@ def composing() -> Iterator[tuple[compositions.Harness, compositions.Harness]]:
         settings = CompositionSettings("default", uses_revisions=True)
         plain = compositions.Harness(settings)
         red = compositions.Harness(settings._replace(partition="red"), plain.cluster)
-        for each in (plain, red):
-            stack.callback(each.close)
-            each.start()
+        for controller in (plain, red):
+            stack.callback(controller.close)
+            controller.start()
         yield plain, red
 
 

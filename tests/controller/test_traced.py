@@ -43,8 +43,8 @@ def log() -> Iterator[StringIO]:
     written = StringIO()
     set_up_logging("json", written)
     yield written
-    for each in root.handlers:
-        each.close()
+    for handler in root.handlers:
+        handler.close()
     root.handlers[:] = handlers
     root.setLevel(level)
     ours.setLevel(our_level)
@@ -61,10 +61,10 @@ def test_log_lines_and_numbers_name_the_trace_of_their_run(world: World, log: St
     while "one is complete" not in log.getvalue() and time.monotonic() < until:
         Event().wait(0.005)
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    of_run = [each for each in lines if each.get("actionSet") == "one"]
-    (trace,) = {each["traceId"] for each in of_run}
+    of_run = [line for line in lines if line.get("actionSet") == "one"]
+    (trace,) = {line["traceId"] for line in of_run}
     assert len(trace) == 32
-    assert "echo hello" in {each["message"] for each in of_run}
+    assert "echo hello" in {line["message"] for line in of_run}
     _, shown = metrics.exposition(OPEN_METRICS)
     samples = [line for line in shown.decode().splitlines() if f'trace_id="{trace}"' in line]
     names = {line.partition("{")[0] for line in samples}

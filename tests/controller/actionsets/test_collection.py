@@ -48,28 +48,28 @@ def test_one_of_several_blueprints_goes_when_it_is_too_many_for_all() -> None:
 
 
 def test_of_what_ended_little_is_kept_and_of_what_lives_everything() -> None:
-    made = actionset(ttlSecondsAfterFinished=60, ttlSecondsAfterFailure=0)
-    made["metadata"] |= {"uid": "u", "creationTimestamp": "2026-01-01T10:00:00Z"}
-    lives = cached_form({**made, "metadata": {**made["metadata"]}})
+    manifest = actionset(ttlSecondsAfterFinished=60, ttlSecondsAfterFailure=0)
+    manifest["metadata"] |= {"uid": "u", "creationTimestamp": "2026-01-01T10:00:00Z"}
+    lives = cached_form({**manifest, "metadata": {**manifest["metadata"]}})
     assert isinstance(lives, Live)
-    assert lives.obj["spec"] == made["spec"]
+    assert lives.obj["spec"] == manifest["spec"]
     condition = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-01-01T12:00:00Z"}
-    over = cached_form({**made, "status": {"state": "failed", "conditions": [condition]}})
+    over = cached_form({**manifest, "status": {"state": "failed", "conditions": [condition]}})
     assert over == Ended("u", False, NOON, ("made-up",), ttl_seconds=0)
 
 
 def test_one_whose_artifacts_exist_is_kept_unless_that_is_said() -> None:
-    made = actionset(ttlSecondsAfterFinished=60)
+    manifest = actionset(ttlSecondsAfterFinished=60)
     left = [{"name": "act", "artifacts": {"dump": {"keyValue": {"path": "x"}}}}]
-    made["status"] = {"state": "complete", "actions": left}
-    made["metadata"] |= {"uid": "u"}
+    manifest["status"] = {"state": "complete", "actions": left}
+    manifest["metadata"] |= {"uid": "u"}
 
     def kept(note: str = "", **labels: str) -> Ended:
         notes = {"kanister-py.io/artifacts": note} if note else {}
-        metadata = {**made["metadata"], "annotations": notes, "labels": labels}
-        found = cached_form({**made, "metadata": metadata})
-        assert isinstance(found, Ended)
-        return found
+        metadata = {**manifest["metadata"], "annotations": notes, "labels": labels}
+        form = cached_form({**manifest, "metadata": metadata})
+        assert isinstance(form, Ended)
+        return form
 
     assert kept().ttl_seconds is None
     assert kept("Deleted").ttl_seconds == 60

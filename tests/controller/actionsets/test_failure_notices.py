@@ -81,16 +81,16 @@ class Webhook:
     def until(self, count: int) -> list[Notice]:
         """Wait for so many deliveries; one may arrive twice where a machine is slow to answer."""
         until = time.monotonic() + PATIENCE_SECONDS
-        while len(found := self._deliveries()) < count and time.monotonic() < until:
+        while len(deliveries := self._deliveries()) < count and time.monotonic() < until:
             Event().wait(0.005)
-        assert len(found) == count, self.notices
-        return found
+        assert len(deliveries) == count, self.notices
+        return deliveries
 
     def _deliveries(self) -> list[Notice]:
-        found: dict[str, Notice] = {}
-        for each in self.notices[:]:
-            found.setdefault(each.headers["X-Kanister-Py-Delivery"], each)
-        return list(found.values())
+        by_name: dict[str, Notice] = {}
+        for notice in self.notices[:]:
+            by_name.setdefault(notice.headers["X-Kanister-Py-Delivery"], notice)
+        return list(by_name.values())
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def secret(url: str, name: str = "pager") -> dict[str, Any]:
 
 
 def notifying(*phases: Any, name: str, secret_name: str = "pager") -> dict[str, Any]:
-    made = blueprint(*phases, name=name)
-    made["metadata"]["annotations"] = {NOTIFY: secret_name}
-    return made
+    manifest = blueprint(*phases, name=name)
+    manifest["metadata"]["annotations"] = {NOTIFY: secret_name}
+    return manifest
 
 
 def sent(controller: Controller, outcome: str, count: int) -> None:
@@ -166,7 +166,9 @@ def test_a_failure_is_told_signed_and_so_is_the_first_success_after(
         world.until_state("complete", name)
     world.create(actionset("refused", blueprint="backup", action={"name": "no-such"}))
     world.until_state("failed", "refused")
-    events = [(each.content["event"], each.content["actionSet"]) for each in webhook.until(3)[1:]]
+    events = [
+        (notice.content["event"], notice.content["actionSet"]) for notice in webhook.until(3)[1:]
+    ]
     assert sorted(events) == [("failed", "refused"), ("recovered", "second")]
     sent(controller, "sent", 3)
 
@@ -208,7 +210,7 @@ def test_a_receiver_that_is_away_is_tried_again_and_holds_nobody_up(
     sent(controller, "sent", 1)
     first, *again = webhook.notices
     assert again
-    assert {each.body for each in again} == {first.body}
+    assert {notice.body for notice in again} == {first.body}
     # However often it comes, it is one delivery.
     assert len(webhook.until(1)) == 1
 
@@ -238,9 +240,9 @@ def test_notices_go_nowhere_that_the_operator_has_not_allowed(
     until = time.monotonic() + PATIENCE_SECONDS
     messages: list[str] = []
     while not messages and time.monotonic() < until:
-        found = world.cluster.list(EVENTS).items
-        messages = [each["message"] for each in found if each["reason"].startswith("NoticeRec")]
-        messages += [each["message"] for each in found if each["reason"] == "NoticeRefused"]
+        events = world.cluster.list(EVENTS).items
+        messages = [event["message"] for event in events if event["reason"].startswith("NoticeRec")]
+        messages += [event["message"] for event in events if event["reason"] == "NoticeRefused"]
         Event().wait(0.005)
     (message,) = messages
     assert "307" in message if how == "a redirection" else "--notify ORIGIN" in message

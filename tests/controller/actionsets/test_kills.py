@@ -88,9 +88,10 @@ class Kills:
                 self.world.cluster.delete(ACTION_SETS, name, namespace="default")
 
     def states(self) -> dict[str, str]:
-        found = self.world.cluster.list(ACTION_SETS).items
+        actionsets = self.world.cluster.list(ACTION_SETS).items
         return {
-            each["metadata"]["name"]: (each.get("status") or {}).get("state", "") for each in found
+            each["metadata"]["name"]: (each.get("status") or {}).get("state", "")
+            for each in actionsets
         }
 
     def under_way(self) -> list[str]:
@@ -135,8 +136,8 @@ class Kills:
         """Count what happened: each effect is wanted once, one that nobody may repeat at most."""
         states = self.states()
         maps = self.world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
-        effects = Counter(each["metadata"]["name"].rpartition("-")[0] for each in maps)
-        wanted = {
+        effects = Counter(obj["metadata"]["name"].rpartition("-")[0] for obj in maps)
+        expected = {
             f"r{number}-{part}"
             for number in range(self.made)
             for part in WANTED_PARTS[KINDS[number % len(KINDS)]]
@@ -147,8 +148,8 @@ class Kills:
             "runs": self.made,
             "stopped": self.stopped,
             "effects": effects.total() + calls.total(),
-            "lost": len(wanted - set(effects)),
-            "doubled": sum(each > 1 for each in (*effects.values(), *calls.values())),
+            "lost": len(expected - set(effects)),
+            "doubled": sum(count > 1 for count in (*effects.values(), *calls.values())),
             "stuck": sum(state not in ("complete", "failed") for state in states.values()),
             "pods": len(self.pods()),
         }
@@ -166,12 +167,12 @@ def test_nothing_is_lost_or_doubled_however_often_the_controller_is_killed(
             kills.stop_some(0.3)
             kills.kill_at(choose.randint(1, 40), is_lost=choose.random() < 0.5)
         kills.settle()
-        found = kills.table()
+        table = kills.table()
     finally:
         kills.world.close()
         Counted.calls.clear()
     with capsys.disabled():
-        print("\n" + ", ".join(f"{count} {what}" for what, count in found.items()))
-    assert found["kills"] >= KILLS
-    assert found["stopped"] > 0
-    assert (found["lost"], found["doubled"], found["stuck"], found["pods"]) == (0, 0, 0, 0)
+        print("\n" + ", ".join(f"{count} {what}" for what, count in table.items()))
+    assert table["kills"] >= KILLS
+    assert table["stopped"] > 0
+    assert (table["lost"], table["doubled"], table["stuck"], table["pods"]) == (0, 0, 0, 0)

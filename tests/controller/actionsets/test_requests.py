@@ -44,9 +44,9 @@ class Counting:
         self.asked: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
+        attribute = getattr(self._cluster, name)
         if name not in _REQUESTS:
-            return found
+            return attribute
 
         def call(*args: Any, **options: Any) -> Any:
             if name == "list" and args[0] == self._refused:
@@ -55,7 +55,7 @@ class Counting:
             kind = of["kind"] if isinstance(of, Mapping) else of.resource
             if kind not in ("Lease", "leases"):
                 self.asked.append(f"{name} {kind}")
-            return found(*args, **options)
+            return attribute(*args, **options)
 
         return call
 
@@ -110,18 +110,18 @@ def test_where_namespaces_may_not_be_listed_they_are_read(
 
 
 def test_runs_of_a_burst_share_a_look_at_their_blueprint(world: World) -> None:
-    world.create(blueprint(phase("Echo")), *(actionset(f"run-{each}") for each in range(5)))
-    first, *others = world.cluster.list(ACTION_SETS, namespace="default").items
+    world.create(blueprint(phase("Echo")), *(actionset(f"run-{number}") for number in range(5)))
+    first, *later = world.cluster.list(ACTION_SETS, namespace="default").items
     clock, cluster = FakeClock(), Counting(world.cluster)
     planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
     planner.plan(first, seen_at=-1.0)
-    with ThreadPoolExecutor(len(others)) as threads:
+    with ThreadPoolExecutor(len(later)) as threads:
         # Seen after the first look, at which their Blueprint may have been an older one.
-        planned = [threads.submit(planner.plan, each, 0.0) for each in others]
-        assert clock.wait_for_sleepers(len(others))
+        planned = [threads.submit(planner.plan, each, 0.0) for each in later]
+        assert clock.wait_for_sleepers(len(later))
         assert cluster.asked == ["get blueprints"]
         clock.advance(0.05)
-        assert len([each.result() for each in planned]) == len(others)
+        assert len([future.result() for future in planned]) == len(later)
     assert cluster.asked == ["get blueprints"] * 2
 
 
@@ -133,15 +133,15 @@ class Slow(Counting):
         self.answers = Semaphore(0)
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
+        attribute = super().__getattr__(name)
 
         def get(*args: Any, **options: Any) -> Any:
             try:
-                return found(*args, **options)
+                return attribute(*args, **options)
             finally:
                 assert self.answers.acquire(timeout=PATIENCE_SECONDS)
 
-        return get if name == "get" else found
+        return get if name == "get" else attribute
 
 
 class WaitedFor(FakeClock):
@@ -155,7 +155,7 @@ class WaitedFor(FakeClock):
 
 
 def test_runs_of_a_burst_share_a_look_that_takes_long(world: World) -> None:
-    world.create(blueprint(phase("Echo")), *(actionset(f"run-{each}") for each in range(5)))
+    world.create(blueprint(phase("Echo")), *(actionset(f"run-{number}") for number in range(5)))
     seen = world.cluster.list(ACTION_SETS, namespace="default").items
     clock, cluster = WaitedFor(), Slow(world.cluster)
     planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
@@ -164,12 +164,12 @@ def test_runs_of_a_burst_share_a_look_that_takes_long(world: World) -> None:
         until(lambda: clock.waits == 4)
         clock.advance(5)
         cluster.answers.release(5)
-        assert len([each.result() for each in planned]) == 5
+        assert len([future.result() for future in planned]) == 5
     assert cluster.asked == ["get blueprints"]
 
 
 def test_runs_of_a_blueprint_that_is_not_there_do_not_wait_for_one_another(world: World) -> None:
-    world.create(*(actionset(f"run-{each}") for each in range(8)))
+    world.create(*(actionset(f"run-{number}") for number in range(8)))
     seen = world.cluster.list(ACTION_SETS, namespace="default").items
     clock, cluster = WaitedFor(), Slow(world.cluster)
     planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
@@ -181,6 +181,6 @@ def test_runs_of_a_blueprint_that_is_not_there_do_not_wait_for_one_another(world
         cluster.answers.release()
         until(lambda: len(cluster.asked) == 8)
         cluster.answers.release(6)
-        assert {getattr(each.exception(), "reason", "") for each in planned} == {
+        assert {getattr(future.exception(), "reason", "") for future in planned} == {
             "BlueprintNotFound"
         }

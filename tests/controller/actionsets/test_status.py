@@ -74,7 +74,7 @@ def _forget(schema: dict[str, Any], *names: str) -> None:
 
 
 def test_nothing_is_lost_by_parting_a_status() -> None:
-    kept, rest = split_status(FULL)
+    kept, extras = split_status(FULL)
     assert "reason" not in kept["error"]
     assert "attempt" not in kept["actions"][0]["phases"][0]
     cluster = MemoryCluster(clock=SystemClock())
@@ -88,14 +88,14 @@ def test_nothing_is_lost_by_parting_a_status() -> None:
     assert "warnings" not in stored["status"]
     assert STATUS_ANNOTATION in stored["metadata"]["annotations"]
     assert read_status(stored) == parse_status(FULL)
-    assert rest["warnings"] == FULL["warnings"]
+    assert extras["warnings"] == FULL["warnings"]
 
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
     made = MemoryCluster(clock=SystemClock())
-    for each in definitions():
-        made.create(each)
+    for definition in definitions():
+        made.create(definition)
     return made
 
 

@@ -39,8 +39,8 @@ WRITES_OF_THAT_RUN = {"ours": 10, "kanisters": 9}
 
 
 def made_by(world: World) -> list[str]:
-    found = world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
-    return sorted(each["metadata"]["name"].partition("-")[0] for each in found)
+    config_maps = world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
+    return sorted(obj["metadata"]["name"].partition("-")[0] for obj in config_maps)
 
 
 BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
@@ -140,7 +140,7 @@ def test_no_pod_of_a_phase_is_left_that_a_restart_has_cut_off(world: World) -> N
     until = time.monotonic() + PATIENCE_SECONDS
     while world.cluster.list(PODS).items and time.monotonic() < until:
         time.sleep(0.01)
-    assert [each["metadata"]["name"] for each in world.cluster.list(PODS).items] == []
+    assert [obj["metadata"]["name"] for obj in world.cluster.list(PODS).items] == []
 
 
 def test_a_blueprint_that_changes_in_mid_run_changes_nothing(world: World) -> None:

@@ -58,8 +58,8 @@ def _version(cluster: MemoryCluster, name: str) -> str:
 
 def _trusts(certificates: X509Certificates, bundle: str, pair: KeyPair) -> bool:
     end = "-----END CERTIFICATE-----\n"
-    trusted = [each + end for each in bundle.split(end) if each.strip()]
-    return any(certificates.is_signed_by(pair.certificate, each) for each in trusted)
+    trusted = [part + end for part in bundle.split(end) if part.strip()]
+    return any(certificates.is_signed_by(pair.certificate, certificate) for certificate in trusted)
 
 
 def test_over_a_year_both_sides_trust_each_other_every_day(

@@ -124,8 +124,8 @@ def test_events_of_one_object_are_posted_in_order_and_all_of_them_at_a_stop(
     for number in range(200):
         poster.post(SUBJECT, NORMAL, "Started Phase", f"Executing phase {number}")
     poster.close(60.0)
-    made = sorted(events_in(cluster), key=lambda each: int(each["metadata"]["resourceVersion"]))
-    assert [each["message"] for each in made] == [f"Executing phase {n}" for n in range(200)]
+    events = sorted(events_in(cluster), key=lambda event: int(event["metadata"]["resourceVersion"]))
+    assert [event["message"] for event in events] == [f"Executing phase {n}" for n in range(200)]
     assert not dropped
 
 

@@ -44,7 +44,7 @@ class Composes:
 
 def composing(world: World, name: str, *, alone: bool) -> tuple[Controller, Composes]:
     part = Composes()
-    made = Controller(
+    controller = Controller(
         world.cluster,
         FunctionSource(registry(), load_function),
         clock=world.clock,
@@ -53,9 +53,9 @@ def composing(world: World, name: str, *, alone: bool) -> tuple[Controller, Comp
         ),
         parts=[part],
     )
-    world.controllers.append(made)
-    made.start()
-    return made, part
+    world.controllers.append(controller)
+    controller.start()
+    return controller, part
 
 
 def lease(
@@ -82,11 +82,11 @@ def test_who_only_composes_leads_beside_who_runs_actionsets(world: World) -> Non
     assert part.began.wait(PATIENCE_SECONDS)
     world.create(actionset())
     world.until_state("complete")
-    found = {
-        each["metadata"]["name"]: each["metadata"]["annotations"][ACTS_ON]
-        for each in world.cluster.list(LEASES).items
+    leases = {
+        obj["metadata"]["name"]: obj["metadata"]["annotations"][ACTS_ON]
+        for obj in world.cluster.list(LEASES).items
     }
-    assert found == {LEASE_NAME: "actionsets", COMPOSING_LEASE_NAME: "compositions"}
+    assert leases == {LEASE_NAME: "actionsets", COMPOSING_LEASE_NAME: "compositions"}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,6 @@ def test_a_holder_that_has_died_is_waited_for_as_long_as_its_term(world: World) 
 
 def test_who_is_stopped_waits_no_longer(world: World) -> None:
     lease(world, LEASE_NAME, "somebody")
-    made, part = composing(world, "composer", alone=True)
-    made.stop()
+    controller, part = composing(world, "composer", alone=True)
+    controller.stop()
     assert not part.began.is_set()

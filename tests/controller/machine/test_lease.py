@@ -80,14 +80,14 @@ class Replica:
 def pass_time(seconds: float, *replicas: Replica) -> None:
     """Let time pass for all, step by step, each looking at the cluster in between."""
     for _ in range(int(seconds / STEP_SECONDS)):
-        for each in replicas:
-            if each.lost.is_set():
+        for replica in replicas:
+            if replica.lost.is_set():
                 continue
-            due = next((due for due, _ in [*each.clock._waiting.values()]), float("inf"))
-            wakes = each.clock.monotonic() + STEP_SECONDS >= due
-            each.clock.advance(STEP_SECONDS)
+            due = next((due for due, _ in [*replica.clock._waiting.values()]), float("inf"))
+            wakes = replica.clock.monotonic() + STEP_SECONDS >= due
+            replica.clock.advance(STEP_SECONDS)
             if wakes:
-                wait_for_new_sleep(each, due)
+                wait_for_new_sleep(replica, due)
 
 
 def wait_for_new_sleep(replica: Replica, due: float) -> None:
@@ -107,8 +107,8 @@ def replicas() -> Iterator[tuple[Replica, Replica]]:
     cluster = MemoryCluster(clock=FakeClock())
     first, second = Replica(cluster, "first"), Replica(cluster, "second")
     yield first, second
-    for each in (first, second):
-        each.leadership.abandon()
+    for replica in (first, second):
+        replica.leadership.abandon()
 
 
 def test_one_leads_and_the_other_waits_for_as_long_as_it_renews(
@@ -221,7 +221,7 @@ def test_who_cannot_take_the_lease_says_so_once_for_as_long_as_the_reason_is_the
     with caplog.at_level(logging.WARNING, "kanister_py"):
         first.start()
         pass_time(20, first)
-    assert [each.getMessage() for each in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "Cannot take the lease lease: connection refused"
     ]
     first.cluster.is_reachable = True
@@ -232,8 +232,8 @@ def test_who_cannot_take_the_lease_says_so_once_for_as_long_as_the_reason_is_the
 def test_who_lost_the_lease_says_who_holds_it_now(replicas: tuple[Replica, Replica]) -> None:
     first, _ = replicas
     first.start()
-    found = first.cluster.get(LEASES, "lease", namespace="default")
-    first.cluster.replace({**found, "spec": {**found["spec"], "holderIdentity": "second"}})
+    lease = first.cluster.get(LEASES, "lease", namespace="default")
+    first.cluster.replace({**lease, "spec": {**lease["spec"], "holderIdentity": "second"}})
     pass_time(2 * TERMS.renews_every_seconds, first)
     assert first.lost.is_set()
     assert first.leadership.why_lost == "second holds the lease default/lease now"
@@ -295,12 +295,12 @@ def test_who_has_no_right_to_leases_says_after_a_while_that_it_can_never_lead() 
 
 def test_what_a_leader_that_was_would_delete_has_changed_meanwhile() -> None:
     cluster = MemoryCluster(clock=SystemClock())
-    made = cluster.create(
+    lease = cluster.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
     )
-    cluster.replace({**made, "data": {"is": "wanted again"}})
+    cluster.replace({**lease, "data": {"is": "wanted again"}})
     with pytest.raises(Conflict):
-        delete_as_seen(cluster, CONFIG_MAPS, made)
+        delete_as_seen(cluster, CONFIG_MAPS, lease)
     assert cluster.get(CONFIG_MAPS, "x", namespace="default")["data"] == {"is": "wanted again"}
 
 

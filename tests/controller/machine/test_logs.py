@@ -22,8 +22,8 @@ def as_before() -> Iterator[None]:
     handlers, level, our_level = root.handlers[:], root.level, ours.level
     root.handlers[:] = []
     yield
-    for each in root.handlers:
-        each.close()
+    for handler in root.handlers:
+        handler.close()
     root.handlers[:] = handlers
     root.setLevel(level)
     ours.setLevel(our_level)
@@ -31,8 +31,8 @@ def as_before() -> Iterator[None]:
 
 def flush() -> None:
     """Do as Python does at the end of a process."""
-    for each in logging.getLogger().handlers:
-        each.flush()
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 class Stuck(io.StringIO):

@@ -33,13 +33,13 @@ def queue_of(most: int, clock: FakeClock | None = None) -> WorkQueue[Key]:
 
 def taken(queue: WorkQueue[Key]) -> list[Key]:
     """Take all that can be had at this moment."""
-    found = []
+    keys = []
     while queue._ready:
         key = _take_now(queue)
         if key is None:
             break
-        found.append(key)
-    return found
+        keys.append(key)
+    return keys
 
 
 def _take_now(queue: WorkQueue[Key]) -> Key | None:

@@ -42,8 +42,8 @@ def configuration(cluster: MemoryCluster) -> None:
 def bundles(cluster: MemoryCluster) -> set[str]:
     found = cluster.get(CONFIGURATIONS, "kanister-py")
     return {
-        base64.b64decode(each["clientConfig"].get("caBundle", "")).decode()
-        for each in found["webhooks"]
+        base64.b64decode(webhook["clientConfig"].get("caBundle", "")).decode()
+        for webhook in found["webhooks"]
     }
 
 
@@ -111,11 +111,11 @@ def test_an_upgrade_that_forgets_the_authority_is_mended(
     configuration(cluster)
     replica = Replica(cluster, clock)
     replica.trust.renew()
-    wanted = bundles(cluster)
+    expected = bundles(cluster)
     cluster.delete(CONFIGURATIONS, "kanister-py")
     configuration(cluster)
     replica.trust.renew()
-    assert bundles(cluster) == wanted
+    assert bundles(cluster) == expected
 
 
 def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
@@ -136,10 +136,10 @@ def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
     for pair, known in zip(replica.used, replica.bundles, strict=True):
         (bundle,) = known
         signers = [
-            each
-            for each in bundle.split("-----END CERTIFICATE-----\n")
-            if each
-            and certificates.is_signed_by(pair.certificate, f"{each}-----END CERTIFICATE-----\n")
+            part
+            for part in bundle.split("-----END CERTIFICATE-----\n")
+            if part
+            and certificates.is_signed_by(pair.certificate, f"{part}-----END CERTIFICATE-----\n")
         ]
         assert len(signers) == 1
         authorities.add(signers[0])

@@ -33,9 +33,9 @@ def test_a_record_that_is_taken_in_runs_nothing(world: World) -> None:
     world.create(actionset("after"))
     world.until_state("complete", "after")
     assert Counted.calls == [Counted.calls[0]]
-    for each in world.cluster.list(ACTION_SETS).items:
-        if each["metadata"]["name"] != "after":
-            assert each["status"]["state"] == "complete", json.dumps(each)
-            assert "suspend" not in each["spec"]
-            assert each["status"]["actions"][0]["artifacts"] == artifacts
+    for obj in world.cluster.list(ACTION_SETS).items:
+        if obj["metadata"]["name"] != "after":
+            assert obj["status"]["state"] == "complete", json.dumps(obj)
+            assert "suspend" not in obj["spec"]
+            assert obj["status"]["actions"][0]["artifacts"] == artifacts
     controller.kill()

@@ -46,10 +46,10 @@ def clock() -> SetClock:
 @pytest.fixture
 def set_world(clock: SetClock) -> Iterator[World]:
     """Give a cluster whose clock may be set, and all others with it."""
-    made = World(MemoryCluster(clock=clock), clock)
-    made.create(*definitions())
-    yield made
-    made.close()
+    environment = World(MemoryCluster(clock=clock), clock)
+    environment.create(*definitions())
+    yield environment
+    environment.close()
 
 
 def test_clocks_that_are_set_forward_make_up_for_one_time(
@@ -73,17 +73,17 @@ def test_clocks_that_are_set_forward_make_up_for_one_time(
 
 def test_the_lock_on_a_time_is_not_collected_before_it_is_noted(world: World) -> None:
     """A run that has ended, and whose maker died before it noted that it had made it."""
-    made = schedule(schedule="0 2 * * *", suspend=True)
-    world.create(blueprint(phase("Echo")), made)
+    manifest = schedule(schedule="0 2 * * *", suspend=True)
+    world.create(blueprint(phase("Echo")), manifest)
     time = datetime(2026, 1, 1, 2, tzinfo=UTC)
-    run = {**run_of(made, "locked", time)}
+    run = {**run_of(manifest, "locked", time)}
     run["spec"] = {**run["spec"], "ttlSecondsAfterFinished": 0}
     free = {**run, "metadata": {**run["metadata"], "name": "free", "labels": {}}}
     away = {"status": {"countsFrom": "2025-01-01T00:00:00Z", "timing": "0 2 * * * UTC 0"}}
-    found = world.cluster.get(SCHEDULES, "nightly", namespace="default")
-    noted = {**away["status"], "observedGeneration": found["metadata"]["generation"]}
+    obj = world.cluster.get(SCHEDULES, "nightly", namespace="default")
+    noted = {**away["status"], "observedGeneration": obj["metadata"]["generation"]}
     world.cluster.replace_status(
-        {**found, "status": {**noted, "conditions": [{"type": "Suspended", "status": "True"}]}}
+        {**obj, "status": {**noted, "conditions": [{"type": "Suspended", "status": "True"}]}}
     )
     world.create(run)
     world.controller()
@@ -92,10 +92,10 @@ def test_the_lock_on_a_time_is_not_collected_before_it_is_noted(world: World) ->
     world.create(free)
     world.until_gone("free")
     assert world.status("locked")["state"] == "complete"
-    found = world.cluster.get(SCHEDULES, "nightly", namespace="default")
-    seen = {**found["status"], "recentTimes": ["2026-01-01T02:00:00Z"]}
-    assert not has_handled(found, time)
-    assert has_handled({**found, "status": seen}, time)
+    obj = world.cluster.get(SCHEDULES, "nightly", namespace="default")
+    seen = {**obj["status"], "recentTimes": ["2026-01-01T02:00:00Z"]}
+    assert not has_handled(obj, time)
+    assert has_handled({**obj, "status": seen}, time)
 
 
 def test_each_time_runs_once_across_controllers_that_die(world: World) -> None:
@@ -107,8 +107,8 @@ def test_each_time_runs_once_across_controllers_that_die(world: World) -> None:
         controller = world.controller(identity="one-pod")
         world.until(partial(_has_run, number), "nightly", resource=SCHEDULES)
         controller.kill()
-    made = world.cluster.list(ACTION_SETS).items
-    times = [each["metadata"]["annotations"]["kanister-py.io/scheduled-at"] for each in made]
+    actionsets = world.cluster.list(ACTION_SETS).items
+    times = [obj["metadata"]["annotations"]["kanister-py.io/scheduled-at"] for obj in actionsets]
     assert len(times) == len(set(times)) > 3
 
 

@@ -33,8 +33,8 @@ class Place:
     def __init__(self) -> None:
         self.clock = FakeClock(CREATED)
         self.cluster = MemoryCluster(clock=self.clock)
-        for each in definitions():
-            self.cluster.create(each)
+        for definition in definitions():
+            self.cluster.create(definition)
         self.events: list[tuple[str, str]] = []
         self.metrics = ControllerMetrics()
         self.looker = self.another()
@@ -60,8 +60,8 @@ class Place:
     def times(self) -> list[str]:
         """List the times that something ran at."""
         return sorted(
-            each["metadata"]["annotations"]["kanister-py.io/scheduled-at"][:16]
-            for each in self.actionsets()
+            actionset["metadata"]["annotations"]["kanister-py.io/scheduled-at"][:16]
+            for actionset in self.actionsets()
         )
 
     def create(self, **spec: Any) -> None:
@@ -80,7 +80,7 @@ class Place:
         return self.looker.reconcile(KEY)
 
     def end(self, name: str, state: str = "complete", **more: Any) -> None:
-        found = self.cluster.get(ACTION_SETS, name, namespace="default")
+        obj = self.cluster.get(ACTION_SETS, name, namespace="default")
         kind = "Complete" if state == "complete" else "Failed"
         ended = {
             "type": kind,
@@ -88,15 +88,16 @@ class Place:
             "lastTransitionTime": f"{self.clock.now():%Y-%m-%dT%H:%M:%SZ}",
         }
         status = {"state": state, "conditions": [ended], **more}
-        self.cluster.replace_status({**found, "status": status})
+        self.cluster.replace_status({**obj, "status": status})
 
     def status(self) -> dict[str, Any]:
-        found = self.cluster.get(SCHEDULES, KEY.name, namespace="default")
-        return found.get("status") or {}
+        obj = self.cluster.get(SCHEDULES, KEY.name, namespace="default")
+        return obj.get("status") or {}
 
     def conditions(self) -> dict[str, tuple[str, str]]:
         return {
-            each["type"]: (each["status"], each["reason"]) for each in self.status()["conditions"]
+            condition["type"]: (condition["status"], condition["reason"])
+            for condition in self.status()["conditions"]
         }
 
 
@@ -111,27 +112,27 @@ def test_the_actionset_of_a_time_says_what_the_template_says(there: Place) -> No
     there.create(template=template)
     assert there.look().requeue_seconds == 14 * 3600
     there.look("2026-11-19T02:00")
-    (made,) = there.actionsets()
-    assert made["metadata"]["name"].startswith("nightly-20261119020000-")
-    assert made["metadata"]["labels"] == {"team": "db", "kanister-py.io/schedule": "nightly"}
-    assert made["metadata"]["annotations"] == {
+    (created,) = there.actionsets()
+    assert created["metadata"]["name"].startswith("nightly-20261119020000-")
+    assert created["metadata"]["labels"] == {"team": "db", "kanister-py.io/schedule": "nightly"}
+    assert created["metadata"]["annotations"] == {
         "why": "nightly",
         "kanister-py.io/scheduled-at": "2026-11-19T02:00:00Z",
     }
-    assert "ownerReferences" not in made["metadata"], "what a backup left outlives its schedule"
-    assert made["spec"] == template["spec"]
+    assert "ownerReferences" not in created["metadata"], "what a backup left outlives its schedule"
+    assert created["spec"] == template["spec"]
     status = there.status()
     assert status["lastScheduleTime"] == "2026-11-19T02:00:00Z"
     assert status["nextTimes"][0] == "2026-11-20T02:00:00Z"
-    assert status["active"] == [made["metadata"]["name"]]
+    assert status["active"] == [created["metadata"]["name"]]
     assert there.conditions() == {"Ready": ("True", "Scheduled"), "Suspended": ("False", "AsSaid")}
 
 
 def test_to_see_a_run_that_was_made_here_is_no_news(there: Place) -> None:
     there.create()
     there.look("2026-11-19T02:00")
-    (made,) = there.actionsets()
-    uid = made["metadata"]["uid"]
+    (created,) = there.actionsets()
+    uid = created["metadata"]["uid"]
     assert there.looker.has_created(KEY, uid)
     assert not there.another().has_created(KEY, uid)
     before = there.cluster.get(SCHEDULES, KEY.name, namespace="default")
@@ -184,9 +185,9 @@ def _replaced(there: Place, looker: ScheduleReconciler) -> None:
     try:
         there.go_to(max(there.clock.now(), at("2026-11-20T02:00")))
         looker.reconcile(KEY)
-        for each in there.actionsets():
-            if each["spec"].get("cancel") and "status" not in each:
-                there.end(each["metadata"]["name"], "failed")
+        for actionset in there.actionsets():
+            if actionset["spec"].get("cancel") and "status" not in actionset:
+                there.end(actionset["metadata"]["name"], "failed")
         looker.reconcile(KEY)
     except LeadershipLost:
         return
@@ -202,13 +203,13 @@ def test_two_who_believe_to_lead_make_one_actionset(there: Place) -> None:
         """A cluster that lets somebody else look in between, right before each write."""
 
         def __getattr__(self, name: str) -> Any:
-            found = getattr(there.cluster, name)
+            attribute = getattr(there.cluster, name)
             if name not in ("create", "replace_status"):
-                return found
+                return attribute
 
             def call(*args: Any, **options: Any) -> Any:
                 second.reconcile(KEY)
-                return found(*args, **options)
+                return attribute(*args, **options)
 
             return call
 
@@ -223,8 +224,8 @@ def test_two_who_believe_to_lead_make_one_actionset(there: Place) -> None:
 def test_a_status_that_is_behind_starts_nothing_twice(there: Place) -> None:
     there.create()
     there.look("2026-11-19T02:00")
-    (made,) = there.actionsets()
-    there.end(made["metadata"]["name"])
+    (created,) = there.actionsets()
+    there.end(created["metadata"]["name"])
     # The look reads the schedule anew: what a watch has not told yet does not matter.
     there.another().reconcile(KEY)
     assert len(there.actionsets()) == 1
@@ -259,8 +260,8 @@ def test_a_run_under_way_forbids_the_next_one(there: Place) -> None:
     there.look("2026-11-20T02:00")
     assert there.times() == ["2026-11-19T02:00"]
     assert there.events[-1][0] == "StillRunning"
-    (made,) = there.actionsets()
-    there.end(made["metadata"]["name"])
+    (created,) = there.actionsets()
+    there.end(created["metadata"]["name"])
     there.look("2026-11-20T03:00")
     assert there.times() == ["2026-11-19T02:00"], "a time that was left out is over"
     there.look("2026-11-21T02:00")
@@ -273,8 +274,8 @@ def test_one_run_waits_for_the_one_under_way(there: Place) -> None:
     there.look("2026-11-19T02:10")
     there.look("2026-11-19T02:20")
     assert there.status()["waitingTime"] == "2026-11-19T02:20:00Z"
-    (made,) = there.actionsets()
-    there.end(made["metadata"]["name"])
+    (created,) = there.actionsets()
+    there.end(created["metadata"]["name"])
     there.look("2026-11-19T02:25")
     assert there.times() == ["2026-11-19T02:00", "2026-11-19T02:20"]
     assert "waitingTime" not in there.status()
@@ -300,7 +301,7 @@ def test_what_became_of_each_time_is_counted(there: Place) -> None:
         value = there.metrics.registry.get_sample_value
         labels = {"namespace": "default", "schedule": "nightly"}
         name = "kanister_py_schedule_times_total"
-        return [value(name, {**labels, "outcome": each}) for each in ("started", "skipped")]
+        return [value(name, {**labels, "outcome": outcome}) for outcome in ("started", "skipped")]
 
     there.look()
     assert counted() == [0, 0]
@@ -328,8 +329,8 @@ def test_what_was_suspended_is_not_made_up_for(there: Place) -> None:
 def test_another_timing_counts_from_when_it_is_said(there: Place) -> None:
     there.create()
     there.look("2026-11-19T02:00")
-    (made,) = there.actionsets()
-    there.end(made["metadata"]["name"])
+    (created,) = there.actionsets()
+    there.end(created["metadata"]["name"])
     there.change(schedule="0 8 * * *")
     there.look("2026-11-19T12:00")
     assert there.times() == ["2026-11-19T02:00"]
@@ -349,8 +350,8 @@ def test_the_history_is_kept_by_outcome_and_what_has_artifacts_stays(there: Plac
         ]
     ):
         there.look(f"2026-11-18T{13 + hour}:00")
-        (made,) = (each for each in there.actionsets() if not each.get("status"))
-        there.end(made["metadata"]["name"], state, **more)
+        (created,) = (actionset for actionset in there.actionsets() if not actionset.get("status"))
+        there.end(created["metadata"]["name"], state, **more)
     there.look()
     kept = ["2026-11-18T13:00", "2026-11-18T16:00", "2026-11-18T17:00", "2026-11-18T18:00"]
     assert there.times() == kept
@@ -412,7 +413,9 @@ def test_a_schedule_that_is_gone_or_on_its_way_out_runs_nothing(there: Place) ->
 
 
 def ready_message(there: Place) -> str:
-    (ready,) = (each for each in there.status()["conditions"] if each["type"] == "Ready")
+    (ready,) = (
+        condition for condition in there.status()["conditions"] if condition["type"] == "Ready"
+    )
     return str(ready.get("message") or "")
 
 
@@ -422,8 +425,8 @@ def test_a_schedule_whose_last_run_failed_is_not_ready_until_one_completes(there
     error = {"message": "dump: exit code 1", "reason": "CommandFailed"}
     for day, state in ((19, "failed"), (20, "failed"), (21, "complete")):
         there.look(f"2026-11-{day}T02:00")
-        (made,) = (each for each in there.actionsets() if not each.get("status"))
-        name = made["metadata"]["name"]
+        (created,) = (actionset for actionset in there.actionsets() if not actionset.get("status"))
+        name = created["metadata"]["name"]
         there.end(name, state, **({"error": error} if state == "failed" else {}))
         there.look()
         if state == "failed":
@@ -441,8 +444,8 @@ def test_a_run_that_was_cancelled_on_request_is_no_failure(there: Place) -> None
     there.create()
     there.look()
     there.look("2026-11-19T02:00")
-    (made,) = there.actionsets()
-    name = made["metadata"]["name"]
+    (created,) = there.actionsets()
+    name = created["metadata"]["name"]
     there.cluster.patch(ACTION_SETS, name, {"spec": {"cancel": True}}, namespace="default")
     there.end(name, "failed", error={"message": "Cancelled", "reason": "Cancelled"})
     there.look()

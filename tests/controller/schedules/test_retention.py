@@ -35,37 +35,37 @@ def nights(there: Place, count: int, **spec: Any) -> None:
 def night_of(there: Place, night: int) -> None:
     there.go_to(at(FIRST) + timedelta(days=night))
     there.look()
-    (made,) = (each for each in there.actionsets() if not each.get("status"))
+    (created,) = (actionset for actionset in there.actionsets() if not actionset.get("status"))
     there.clock.advance(60)
     left = {"dump": {"keyValue": {"path": f"night-{night}"}}}
-    there.end(made["metadata"]["name"], actions=[{"name": "act", "artifacts": left}])
+    there.end(created["metadata"]["name"], actions=[{"name": "act", "artifacts": left}])
     there.look()
 
 
 def deletions(there: Place) -> list[str]:
     """Name what the deletions delete."""
-    found = []
-    for each in there.deletions():
-        (action,) = each["spec"]["actions"]
+    names = []
+    for deletion in there.deletions():
+        (action,) = deletion["spec"]["actions"]
         assert action["name"] == "delete"
-        found.append(action["artifacts"]["dump"]["keyValue"]["path"])
-    return sorted(found)
+        names.append(action["artifacts"]["dump"]["keyValue"]["path"])
+    return sorted(names)
 
 
 def end_deletions(there: Place, state: str = "complete", **more: Any) -> None:
-    for each in there.deletions():
-        if not each.get("status"):
-            there.end(each["metadata"]["name"], state, **more)
+    for deletion in there.deletions():
+        if not deletion.get("status"):
+            there.end(deletion["metadata"]["name"], state, **more)
     there.look()
 
 
 def backups(there: Place) -> dict[str, str]:
     """Give the backups by the time they were made for, with the note on each."""
     return {
-        each["metadata"]["annotations"]["kanister-py.io/scheduled-at"][5:10]: each["metadata"][
-            "annotations"
-        ].get(ARTIFACTS_ANNOTATION, "")
-        for each in there.actionsets()
+        actionset["metadata"]["annotations"]["kanister-py.io/scheduled-at"][5:10]: actionset[
+            "metadata"
+        ]["annotations"].get(ARTIFACTS_ANNOTATION, "")
+        for actionset in there.actionsets()
     }
 
 
@@ -74,11 +74,11 @@ def test_what_falls_out_is_deleted_by_an_actionset_like_any_other(there: Place) 
     assert deletions(there) == []
     night_of(there, 2)
     assert deletions(there) == ["night-0"]
-    (made,) = there.deletions()
-    parent = made["metadata"]["annotations"][PARENT]
-    assert made["metadata"]["name"].startswith("nightly-20261119020000-")
-    assert made["metadata"]["ownerReferences"][0]["name"] == parent
-    assert "kanister-py.io/schedule" not in made["metadata"]["labels"]
+    (created,) = there.deletions()
+    parent = created["metadata"]["annotations"][PARENT]
+    assert created["metadata"]["name"].startswith("nightly-20261119020000-")
+    assert created["metadata"]["ownerReferences"][0]["name"] == parent
+    assert "kanister-py.io/schedule" not in created["metadata"]["labels"]
     assert there.status()["backups"] == {"kept": 2, "leaving": 1}
     end_deletions(there)
     assert backups(there) == {"11-19": "Deleted", "11-20": "", "11-21": ""}
@@ -91,7 +91,7 @@ def test_what_falls_out_is_deleted_by_an_actionset_like_any_other(there: Place) 
 def test_nothing_goes_before_a_newer_backup_is_complete(there: Place) -> None:
     nights(there, 1, keep={"last": 1}, concurrencyPolicy="Queue")
     there.look("2026-11-20T02:00")
-    (running,) = (each for each in there.actionsets() if not each.get("status"))
+    (running,) = (actionset for actionset in there.actionsets() if not actionset.get("status"))
     there.look("2026-11-20T02:30")
     assert deletions(there) == []
     there.end(running["metadata"]["name"], "failed")
@@ -145,15 +145,15 @@ def test_a_restore_that_is_made_at_the_same_moment_is_seen(there: Place) -> None
         """A cluster on which a restore is made right before each deletion."""
 
         def __getattr__(self, name: str) -> Any:
-            found = getattr(there.cluster, name)
+            attribute = getattr(there.cluster, name)
 
             def create(obj: Any, **options: Any) -> Any:
                 if RETENTION_LABEL in obj["metadata"].get("labels", {}):
                     with suppress(AlreadyExists):
                         there.cluster.create(restore)
-                return found(obj, **options)
+                return attribute(obj, **options)
 
-            return create if name == "create" else found
+            return create if name == "create" else attribute
 
     cluster: Any = InBetween()
     there.looker = there.another(cluster)
@@ -161,8 +161,8 @@ def test_a_restore_that_is_made_at_the_same_moment_is_seen(there: Place) -> None
     assert deletions(there) == []
     there.end("restore")
     there.look()
-    (made,) = there.deletions()
-    assert made["spec"]["suspend"] is False
+    (created,) = there.deletions()
+    assert created["spec"]["suspend"] is False
 
 
 def test_a_deletion_that_fails_is_tried_again_and_said(there: Place) -> None:
@@ -243,9 +243,9 @@ def test_wherever_it_dies_each_backup_is_deleted_once(
         except LeadershipLost:
             looker = there.another()
             looker.reconcile(KEY)
-        for each in there.deletions():
-            if not each.get("status") and not each["spec"]["suspend"]:
-                there.end(each["metadata"]["name"])
+        for deletion in there.deletions():
+            if not deletion.get("status") and not deletion["spec"]["suspend"]:
+                there.end(deletion["metadata"]["name"])
     assert deletions(there) == ["night-0"]
     assert sorted(backups(there).items()) == [("11-19", "Deleted"), ("11-20", "")]
 
@@ -262,9 +262,9 @@ def test_a_deletion_acts_on_what_its_blueprint_made_it_for(
     there: Place, reads: str, want: dict[str, str]
 ) -> None:
     phase = {"name": "p", "func": "KubeTask", "args": {"namespace": reads}}
-    made = blueprint(phase)
-    made["actions"]["delete"] = {"phases": [phase]}
-    there.cluster.create(made)
+    manifest = blueprint(phase)
+    manifest["actions"]["delete"] = {"phases": [phase]}
+    there.cluster.create(manifest)
     database = {"kind": "StatefulSet", "name": "db", "namespace": "shop"}
     action = {"name": "act", "blueprint": "made-up", "object": database}
     nights(there, 3, template={"spec": {"actions": [action]}})
