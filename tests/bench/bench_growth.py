@@ -103,12 +103,12 @@ def _until(is_so: Callable[[], bool]) -> None:
 def _bursts() -> Iterator[Row]:
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.embedded.cluster.cluster import MemoryCluster
-    from tests.controller.conftest import World, blueprint, definitions, phase
+    from tests.controller.conftest import Environment, blueprint, definitions, phase
     from tests.controller.conftest import actionset as made
 
     def burst(many: int) -> float:
         clock = SystemClock()
-        world = World(MemoryCluster(clock=clock), clock)
+        world = Environment(MemoryCluster(clock=clock), clock)
         world.create(*definitions(), blueprint(phase("Echo")))
         controller = world.controller()
         world.create(made("warm"))

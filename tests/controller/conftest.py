@@ -354,7 +354,7 @@ def _is_of_no_account(args: Sequence[Any]) -> bool:
 LASTING = LeaseTerms(term_seconds=600, acts_for_seconds=500)
 
 
-class World:
+class Environment:
     """One cluster, and the controllers that come and go in it."""
 
     def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
@@ -369,16 +369,16 @@ class World:
         self._names += 1
         settings.setdefault("identity", f"replica-{self._names}")
         settings.setdefault("terms", LASTING)
-        made = Controller(
+        started = Controller(
             cluster or self.cluster,
             FunctionSource(registry(), load_function),
             clock=self.clock,
             settings=ControllerSettings(**settings),
         )
-        self.controllers.append(made)
+        self.controllers.append(started)
         if starts:
-            made.start()
-        return made
+            started.start()
+        return started
 
     def close(self) -> None:
         for controller in self.controllers:
@@ -410,8 +410,8 @@ class World:
         raise AssertionError(f"{name} never was as wanted; it is {self.get(name)}")
 
     def until_state(self, state: str, name: str = "one") -> dict[str, Any]:
-        found = self.until(lambda obj: (obj.get("status") or {}).get("state") == state, name)
-        return read_status_data(found) or {}
+        reached = self.until(lambda obj: (obj.get("status") or {}).get("state") == state, name)
+        return read_status_data(reached) or {}
 
     def until_gone(self, name: str) -> None:
         with self.cluster.watch(
@@ -451,14 +451,14 @@ def definitions() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
+def env(request: pytest.FixtureRequest) -> Iterator[Environment]:
     """Give a cluster with our definitions, or with such as Kanister's, if a test says so."""
     clock = SystemClock()
     Touchy.gate.clear()
     Touchy.began.clear()
     Hangs.goes_on.clear()
     Counted.calls.clear()
-    environment = World(MemoryCluster(clock=clock), clock)
+    environment = Environment(MemoryCluster(clock=clock), clock)
     if getattr(request, "param", "ours") == "ours":
         environment.create(*definitions())
     try:

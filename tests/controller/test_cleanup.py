@@ -11,7 +11,7 @@ from kanister_py.controller.cleanup import Cleanup, CleanupResult
 from kanister_py.core.actionsets.partitions import PARTITION_LABEL, Scope
 from kanister_py.core.kube.resources import ACTION_SETS, DEPLOYMENTS, LEASES
 from kanister_py.ports.cluster import KubeObject
-from tests.controller.conftest import World, actionset, blueprint, phase, until
+from tests.controller.conftest import Environment, actionset, blueprint, phase, until
 from tests.fake_clock import FakeClock
 
 
@@ -30,37 +30,35 @@ def deployment(name: str) -> KubeObject:
     }
 
 
-def finalizers(world: World) -> list[str]:
-    actionsets = world.cluster.list(ACTION_SETS)
+def finalizers(env: Environment) -> list[str]:
+    actionsets = env.cluster.list(ACTION_SETS)
     return [
         finalizer for obj in actionsets for finalizer in obj["metadata"].get("finalizers") or ()
     ]
 
 
-def clean_up(world: World, **more: float) -> CleanupResult:
-    clock = FakeClock(jumps=True) if more else world.clock
+def clean_up(env: Environment, **more: float) -> CleanupResult:
+    clock = FakeClock(jumps=True) if more else env.clock
     return Cleanup(
-        world.cluster, clock, Scope(), "default", deployments=["kanister-py", "gone"], **more
+        env.cluster, clock, Scope(), "default", deployments=["kanister-py", "gone"], **more
     ).run()
 
 
-def test_runs_are_ended_by_the_controller_before_it_is_stopped(world: World) -> None:
-    world.create(deployment("kanister-py"), blueprint(phase("Gate")))
-    controller = world.controller()
+def test_runs_are_ended_by_the_controller_before_it_is_stopped(env: Environment) -> None:
+    env.create(deployment("kanister-py"), blueprint(phase("Gate")))
+    controller = env.controller()
     names = [f"run-{number}" for number in range(3)]
-    world.create(*(actionset(name) for name in names))
+    env.create(*(actionset(name) for name in names))
     until(lambda: controller.active_runs == len(names))
     for name in names:
-        world.until_state("running", name)
+        env.until_state("running", name)
     with ThreadPoolExecutor(1) as pool:
-        cleaning = pool.submit(clean_up, world)
+        cleaning = pool.submit(clean_up, env)
         for name in names:
-            assert world.until_state("failed", name)["error"]["reason"] == "Cancelled"
+            assert env.until_state("failed", name)["error"]["reason"] == "Cancelled"
         until(
             lambda: (
-                world.cluster.get(DEPLOYMENTS, "kanister-py", namespace="default")["spec"][
-                    "replicas"
-                ]
+                env.cluster.get(DEPLOYMENTS, "kanister-py", namespace="default")["spec"]["replicas"]
                 == 0
             )
         )
@@ -71,35 +69,35 @@ def test_runs_are_ended_by_the_controller_before_it_is_stopped(world: World) -> 
     assert done.unfinished == ()
     assert done.scaled == ("kanister-py",)
     assert done.leases == ("kanister-py-controller",)
-    assert finalizers(world) == []
-    assert world.cluster.list(LEASES).items == []
+    assert finalizers(env) == []
+    assert env.cluster.list(LEASES).items == []
 
 
-def test_finalizers_of_a_controller_that_is_gone_are_removed(world: World) -> None:
-    world.create(blueprint(phase("Gate")))
-    controller = world.controller()
-    world.create(actionset())
-    world.until(lambda obj: FINALIZER in (obj["metadata"].get("finalizers") or ()))
+def test_finalizers_of_a_controller_that_is_gone_are_removed(env: Environment) -> None:
+    env.create(blueprint(phase("Gate")))
+    controller = env.controller()
+    env.create(actionset())
+    env.until(lambda obj: FINALIZER in (obj["metadata"].get("finalizers") or ()))
     controller.kill()
     # Its Lease is still there, and is renewed no more.
-    done = clean_up(world, timeout_seconds=1000.0)
+    done = clean_up(env, timeout_seconds=1000.0)
     assert done.released == done.unfinished == ("default/one",)
-    assert finalizers(world) == []
+    assert finalizers(env) == []
     assert done.leases == ("kanister-py-controller",)
-    world.cluster.delete(ACTION_SETS, "one", namespace="default")
-    assert world.cluster.list(ACTION_SETS).items == []
+    env.cluster.delete(ACTION_SETS, "one", namespace="default")
+    assert env.cluster.list(ACTION_SETS).items == []
 
 
-def test_objects_of_another_partition_are_left_alone(world: World) -> None:
+def test_objects_of_another_partition_are_not_touched(env: Environment) -> None:
     metadata = {"labels": {PARTITION_LABEL: "red"}, "finalizers": [FINALIZER]}
-    world.create(actionset("of-red", metadata=metadata), actionset("of-none"))
-    done = clean_up(world, timeout_seconds=1.0)
+    env.create(actionset("of-red", metadata=metadata), actionset("of-none"))
+    done = clean_up(env, timeout_seconds=1.0)
     assert done.cancelled == ("default/of-none",)
     assert done.released == ()
-    assert finalizers(world) == [FINALIZER]
+    assert finalizers(env) == [FINALIZER]
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_it_may_be_repeated_where_nothing_is_left(world: World, times: int) -> None:
+def test_cleanup_can_be_repeated_when_nothing_is_left(env: Environment, times: int) -> None:
     for _ in range(times):
-        assert clean_up(world) == CleanupResult()
+        assert clean_up(env) == CleanupResult()

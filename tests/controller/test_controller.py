@@ -33,8 +33,8 @@ from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import Cluster, KubeObject
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
+    Environment,
     Touchy,
-    World,
     actionset,
     blueprint,
     phase,
@@ -43,34 +43,34 @@ from tests.controller.conftest import (
 from tests.fake_clock import FakeClock
 from tests.raising import refused_as
 
-BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
+BOTH_DEFINITIONS = pytest.mark.parametrize("env", ["ours", "kanisters"], indirect=True)
 
 
-def events_of(world: World, name: str = "one") -> list[tuple[str, str]]:
-    events = world.cluster.list(EVENTS).items
+def events_of(env: Environment, name: str = "one") -> list[tuple[str, str]]:
+    events = env.cluster.list(EVENTS).items
     return [
         (event["reason"], event["message"])
-        for event in sorted(events, key=lambda each: int(each["metadata"]["resourceVersion"]))
+        for event in sorted(events, key=lambda obj: int(obj["metadata"]["resourceVersion"]))
         if event["involvedObject"]["name"] == name
     ]
 
 
-def until_event(world: World, reason: str, name: str) -> None:
+def until_event(env: Environment, reason: str, name: str) -> None:
     """Wait for an event: they are posted beside everything else."""
     until = time.monotonic() + PATIENCE_SECONDS
-    while reason not in dict(events_of(world, name)) and time.monotonic() < until:
+    while reason not in dict(events_of(env, name)) and time.monotonic() < until:
         threading.Event().wait(0.005)
-    assert reason in dict(events_of(world, name))
+    assert reason in dict(events_of(env, name))
 
 
 def sample(controller: Controller, name: str, **labels: str) -> float:
     return controller.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
-def states_of(world: World) -> list[str]:
+def states_of(env: Environment) -> list[str]:
     """Give the states of all ActionSets that have one."""
-    actionsets = world.cluster.list(ACTION_SETS).items
-    return [each["status"]["state"] for each in actionsets if "state" in (each.get("status") or {})]
+    actionsets = env.cluster.list(ACTION_SETS).items
+    return [obj["status"]["state"] for obj in actionsets if "state" in (obj.get("status") or {})]
 
 
 def until_sampled(controller: Controller, want: float, name: str, **labels: str) -> None:
@@ -118,21 +118,21 @@ class Asked:
 
 
 @BOTH_DEFINITIONS
-def test_an_action_set_runs_to_its_end(world: World) -> None:
-    world.create(
+def test_an_actionset_runs_to_its_end(env: Environment) -> None:
+    env.create(
         blueprint(
             phase("Echo", "say", args={"say": "{{ .Options.word }}"}),
             phase("Echo", "again", args={"say": "{{ .Phases.say.Output.said }}"}),
             outputArtifacts={"a": {"keyValue": {"k": "{{ .Phases.again.Output.said }}"}}},
         )
     )
-    world.controller()
-    world.create(actionset(action={"options": {"word": "hello"}}))
-    status = world.until_state("complete")
+    env.controller()
+    env.create(actionset(action={"options": {"word": "hello"}}))
+    status = env.until_state("complete")
     assert status["actions"][0]["phases"][1]["output"] == {"said": "hello"}
     assert status["actions"][0]["artifacts"]["a"]["keyValue"] == {"k": "hello"}
     assert status["progress"]["percentCompleted"] == "100"
-    assert [each["funcVersion"] for each in status["actions"][0]["phases"]] == ["v0.0.0"] * 2
+    assert [entry["funcVersion"] for entry in status["actions"][0]["phases"]] == ["v0.0.0"] * 2
     assert status["conditions"][0]["type"] == "Complete"
 
 
@@ -175,12 +175,12 @@ class Counting:
         pytest.param(blueprint(*(phase("Echo", f"p{n}") for n in range(10))), 20, id="ten phases"),
     ],
 )
-def test_a_run_takes_few_writes(world: World, made: dict[str, Any], most: int) -> None:
-    counting = Counting(world.cluster)
-    world.create(made)
-    world.controller(counting)
-    world.create(actionset())
-    world.until(
+def test_a_run_takes_few_writes(env: Environment, made: dict[str, Any], most: int) -> None:
+    counting = Counting(env.cluster)
+    env.create(made)
+    env.controller(counting)
+    env.create(actionset())
+    env.until(
         lambda obj: (
             (obj.get("status") or {}).get("state") == "complete"
             and not obj["metadata"].get("finalizers")
@@ -189,13 +189,13 @@ def test_a_run_takes_few_writes(world: World, made: dict[str, Any], most: int) -
     assert len(counting.writes) <= most
 
 
-def test_many_at_once_all_end_and_the_first_come_is_the_first_done(world: World) -> None:
-    world.create(blueprint(phase("Echo"), phase("Echo", "second")))
-    world.controller(workers=1, passes=1)
+def test_many_actionsets_end_in_the_order_of_their_creation(env: Environment) -> None:
+    env.create(blueprint(phase("Echo"), phase("Echo", "second")))
+    env.controller(workers=1, passes=1)
     names = [f"many-{number:03}" for number in range(200)]
-    world.create(*map(actionset, names))
+    env.create(*map(actionset, names))
     ended: list[str] = []
-    with world.cluster.watch(
+    with env.cluster.watch(
         ACTION_SETS, namespace="default", timeout_seconds=PATIENCE_SECONDS
     ) as watch:
         for event in watch:
@@ -257,35 +257,35 @@ def test_many_at_once_all_end_and_the_first_come_is_the_first_done(world: World)
         ),
     ],
 )
-@pytest.mark.parametrize("world", ["kanisters"], indirect=True)
-def test_what_cannot_be_understood_fails_and_names_the_field(
-    world: World, changes: dict[str, Any], reason: str, field: str
+@pytest.mark.parametrize("env", ["kanisters"], indirect=True)
+def test_an_invalid_actionset_fails_and_names_the_field(
+    env: Environment, changes: dict[str, Any], reason: str, field: str
 ) -> None:
-    world.create(blueprint(phase("Echo")))
-    made = {**actionset(), **changes}
-    world.create({key: value for key, value in made.items() if value is not None})
-    world.controller()
-    error = world.until_state("failed")["error"]
+    env.create(blueprint(phase("Echo")))
+    manifest = {**actionset(), **changes}
+    env.create({key: value for key, value in manifest.items() if value is not None})
+    env.controller()
+    error = env.until_state("failed")["error"]
     assert error["reason"] == reason
     assert field in error["message"]
 
 
-def test_what_is_sure_to_fail_is_refused_whole_and_nothing_acts(world: World) -> None:
+def test_a_run_that_is_sure_to_fail_is_refused_before_its_first_phase(env: Environment) -> None:
     misspelt = phase("Echo", "second", args={"sya": "x"})
     document = blueprint(
         phase("Echo", "first"), misspelt, phase("Nope"), deferred=phase("Echo", "tidy")
     )
-    world.create(document, actionset())
-    controller = world.controller()
-    status = world.until_state("failed")
+    env.create(document, actionset())
+    controller = env.controller()
+    status = env.until_state("failed")
     controller.stop()
     error, action = status["error"], status["actions"][0]
     assert error["phase"] == "second"
     assert ["sya" in error["problems"][0], "Nope" in error["problems"][1]] == [True, True]
     assert len(error["problems"]) == 2
-    assert [each["state"] for each in action["phases"]] == ["pending", "failed", "pending"]
+    assert [entry["state"] for entry in action["phases"]] == ["pending", "failed", "pending"]
     assert action["deferPhase"]["state"] == "pending"
-    assert [reason for reason, _ in events_of(world)] == ["ActionSetFailed Action: act"]
+    assert [reason for reason, _ in events_of(env)] == ["ActionSetFailed Action: act"]
 
 
 class Grudging:
@@ -306,16 +306,14 @@ class Grudging:
 
 
 @pytest.mark.parametrize("checks_access", [True, False])
-def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
-    world: World, *, checks_access: bool
+def test_a_missing_permission_of_a_later_phase_is_reported_before_the_first_phase(
+    env: Environment, *, checks_access: bool
 ) -> None:
-    world.create(
-        blueprint(phase("Brand", args={"colour": "red"}), phase("Once", args={"name": "m"}))
-    )
-    world.controller(Grudging(world.cluster), checks_access=checks_access)
-    world.create(actionset())
-    status = world.until_state("failed" if checks_access else "complete")
-    labels = world.cluster.get(NAMESPACES, "default")["metadata"].get("labels") or {}
+    env.create(blueprint(phase("Brand", args={"colour": "red"}), phase("Once", args={"name": "m"})))
+    env.controller(Grudging(env.cluster), checks_access=checks_access)
+    env.create(actionset())
+    status = env.until_state("failed" if checks_access else "complete")
+    labels = env.cluster.get(NAMESPACES, "default")["metadata"].get("labels") or {}
     assert ("colour" in labels) is not checks_access
     if checks_access:
         (problem,) = status["error"]["problems"]
@@ -346,55 +344,55 @@ def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
         ),
     ],
 )
-@pytest.mark.parametrize("world", ["kanisters"], indirect=True)
-def test_a_blueprint_that_is_wrong_fails_what_uses_it(
-    world: World, made: dict[str, Any], reason: str, message: str
+@pytest.mark.parametrize("env", ["kanisters"], indirect=True)
+def test_an_invalid_blueprint_fails_its_actionsets(
+    env: Environment, made: dict[str, Any], reason: str, message: str
 ) -> None:
-    world.create({**blueprint(), "actions": {"act": made}}, actionset())
-    world.controller()
-    error = world.until_state("failed")["error"]
+    env.create({**blueprint(), "actions": {"act": made}}, actionset())
+    env.controller()
+    error = env.until_state("failed")["error"]
     assert reason in error["reason"]
     assert message in error["message"]
 
 
-def test_a_blueprint_of_another_namespace_is_read_where_that_is_allowed(world: World) -> None:
+def test_a_blueprint_of_another_namespace_is_read_if_that_is_allowed(env: Environment) -> None:
     document = blueprint(phase("Echo"))
     document["metadata"]["namespace"] = "shared"
-    world.create(document, actionset(blueprint="shared/made-up"))
-    world.controller(namespaces=("default",), allows_other_namespaces=True)
-    world.until_state("complete")
+    env.create(document, actionset(blueprint="shared/made-up"))
+    env.controller(namespaces=("default",), allows_other_namespaces=True)
+    env.until_state("complete")
 
 
 # Steering a run
 
 
 @BOTH_DEFINITIONS
-def test_deleting_cancels_and_the_deferred_phase_still_runs(world: World) -> None:
-    world.create(
+def test_deleting_cancels_and_the_deferred_phase_still_runs(env: Environment) -> None:
+    env.create(
         blueprint(phase("Gate"), deferred=phase("Once", "tidy", args={"name": "tidy"})),
         actionset(),
     )
-    world.controller()
-    world.until(
+    env.controller()
+    env.until(
         lambda obj: (
             (obj.get("status") or {}).get("state") == "running"
             and FINALIZER in obj["metadata"]["finalizers"]
         )
     )
-    world.cluster.delete(ACTION_SETS, "one", namespace="default")
-    world.until_gone("one")
-    assert len(world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items) == 1
+    env.cluster.delete(ACTION_SETS, "one", namespace="default")
+    env.until_gone("one")
+    assert len(env.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items) == 1
 
 
 def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(
-    world: World, caplog: pytest.LogCaptureFixture
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    world.create(blueprint(phase("Gate"), deferred=phase("Echo", "tidy")), actionset())
-    world.controller()
-    world.until_state("running")
-    world.cluster.patch(ACTION_SETS, "one", {"spec": {"cancel": True}}, namespace="default")
-    status = world.until_state("failed")
+    env.create(blueprint(phase("Gate"), deferred=phase("Echo", "tidy")), actionset())
+    env.controller()
+    env.until_state("running")
+    env.cluster.patch(ACTION_SETS, "one", {"spec": {"cancel": True}}, namespace="default")
+    status = env.until_state("failed")
     assert status["error"]["reason"] == "Cancelled"
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
     # The user asked for it, so it is no failure.
@@ -402,9 +400,9 @@ def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
 
 
-def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:
-    world.create(blueprint(phase("Echo")), actionset(suspend=True))
-    world.controller()
+def test_a_suspended_actionset_starts_when_it_is_resumed(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), actionset(suspend=True))
+    env.controller()
 
     def is_suspended(obj: KubeObject) -> bool:
         conditions = (obj.get("status") or {}).get("conditions") or ()
@@ -413,18 +411,18 @@ def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:
             for condition in conditions
         )
 
-    (condition,) = world.until(is_suspended)["status"]["conditions"]
+    (condition,) = env.until(is_suspended)["status"]["conditions"]
     assert "spec.suspend is true" in condition["message"]
-    assert world.status()["state"] == "pending"
-    world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
-    world.until_state("complete")
+    assert env.status()["state"] == "pending"
+    env.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
+    env.until_state("complete")
 
 
-def test_no_finalizer_holds_what_leaves_nothing_behind(world: World) -> None:
-    world.create(blueprint(phase("Echo")), actionset())
-    world.controller()
-    world.until_state("complete")
-    assert not world.get()["metadata"].get("finalizers")
+def test_a_run_without_cleanup_has_no_finalizer(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), actionset())
+    env.controller()
+    env.until_state("complete")
+    assert not env.get()["metadata"].get("finalizers")
 
 
 # One at a time
@@ -441,33 +439,35 @@ def waits_for(obj: KubeObject) -> str:
     return ""
 
 
-def test_one_of_a_key_runs_at_a_time_and_the_others_say_for_whom_they_wait(world: World) -> None:
-    world.create(blueprint(phase("Gate")))
-    world.controller()
-    world.create(keyed("a"))
-    world.until_state("running", "a")
-    world.create(keyed("b"), keyed("c"))
-    assert "default/a" in waits_for(world.until(waits_for, "b"))
-    assert "default/b" in waits_for(world.until(waits_for, "c"))
-    assert world.status("b")["state"] == "pending"
-    world.open_gate()
+def test_actionsets_with_the_same_key_run_one_at_a_time(
+    env: Environment,
+) -> None:
+    env.create(blueprint(phase("Gate")))
+    env.controller()
+    env.create(keyed("a"))
+    env.until_state("running", "a")
+    env.create(keyed("b"), keyed("c"))
+    assert "default/a" in waits_for(env.until(waits_for, "b"))
+    assert "default/b" in waits_for(env.until(waits_for, "c"))
+    assert env.status("b")["state"] == "pending"
+    env.open_gate()
     for name in ("a", "b", "c"):
-        world.until_state("complete", name)
-    began = [world.status(name)["actions"][0]["startTime"] for name in ("a", "b", "c")]
-    ended = [world.status(name)["actions"][0]["completionTime"] for name in ("a", "b", "c")]
+        env.until_state("complete", name)
+    began = [env.status(name)["actions"][0]["startTime"] for name in ("a", "b", "c")]
+    ended = [env.status(name)["actions"][0]["completionTime"] for name in ("a", "b", "c")]
     assert ended[0] <= began[1] < ended[1] <= began[2]
-    assert not waits_for(world.get("c"))
+    assert not waits_for(env.get("c"))
 
 
-def test_who_is_deleted_while_waiting_holds_nobody_up(world: World) -> None:
-    world.create(blueprint(phase("Gate")))
-    world.controller()
-    world.create(keyed("a"))
-    world.until_state("running", "a")
-    world.create(keyed("b"), keyed("c"))
-    world.until(waits_for, "c")
-    world.cluster.delete(ACTION_SETS, "b", namespace="default")
-    world.until(lambda obj: "default/a" in waits_for(obj), "c")
+def test_a_waiting_actionset_that_is_deleted_does_not_block_others(env: Environment) -> None:
+    env.create(blueprint(phase("Gate")))
+    env.controller()
+    env.create(keyed("a"))
+    env.until_state("running", "a")
+    env.create(keyed("b"), keyed("c"))
+    env.until(waits_for, "c")
+    env.cluster.delete(ACTION_SETS, "b", namespace="default")
+    env.until(lambda obj: "default/a" in waits_for(obj), "c")
 
 
 class Interrupted:
@@ -487,147 +487,151 @@ class Interrupted:
         return self._cluster.get(resource, name, **options)
 
 
-def test_who_is_deleted_while_it_is_looked_at_holds_nobody_up(world: World) -> None:
-    world.create(blueprint(phase("Gate")), blueprint(phase("Echo"), name="other"))
-    cluster = Interrupted(world.cluster)
-    world.controller(cluster)
-    world.create(keyed("a"))
-    world.until_state("running", "a")
+def test_an_actionset_that_is_deleted_during_its_pass_does_not_block_others(
+    env: Environment,
+) -> None:
+    env.create(blueprint(phase("Gate")), blueprint(phase("Echo"), name="other"))
+    cluster = Interrupted(env.cluster)
+    env.controller(cluster)
+    env.create(keyed("a"))
+    env.until_state("running", "a")
 
     def delete() -> None:
-        world.cluster.delete(ACTION_SETS, "b", namespace="default")
+        env.cluster.delete(ACTION_SETS, "b", namespace="default")
         # Who has seen this one has seen that, too.
-        world.create(actionset("later", blueprint="other"))
-        world.until_state("complete", "later")
+        env.create(actionset("later", blueprint="other"))
+        env.until_state("complete", "later")
 
     cluster.act = delete
-    world.create(keyed("b"))
-    world.until_state("complete", "later")
-    world.create(keyed("c"))
-    world.until(lambda obj: "default/a" in waits_for(obj), "c")
+    env.create(keyed("b"))
+    env.until_state("complete", "later")
+    env.create(keyed("c"))
+    env.until(lambda obj: "default/a" in waits_for(obj), "c")
 
 
-def test_no_more_run_at_once_of_a_blueprint_and_action_than_its_limit_says(world: World) -> None:
-    world.create(blueprint(phase("Gate")), blueprint(phase("Echo"), name="other"))
+def test_a_limit_bounds_the_concurrent_runs_of_a_blueprint_and_action(
+    env: Environment,
+) -> None:
+    env.create(blueprint(phase("Gate")), blueprint(phase("Echo"), name="other"))
     limits = tuple(map(parse_limit, ("made-up:act=2", "elsewhere/made-up=1", "*:other=1")))
-    world.controller(limits=limits)
+    env.controller(limits=limits)
     names = ("a", "b", "c", "d")
     for name in names[:2]:
-        world.create(actionset(name))
-        world.until_state("running", name)
-    world.create(*(actionset(name) for name in names[2:]), actionset("free", blueprint="other"))
+        env.create(actionset(name))
+        env.until_state("running", name)
+    env.create(*(actionset(name) for name in names[2:]), actionset("free", blueprint="other"))
     for name in names[2:]:
-        world.until(
+        env.until(
             lambda obj: (
                 waits_for(obj) == "Waiting for other ActionSets to end (limit made-up:act=2)"
             ),
             name,
         )
-    world.until_state("complete", "free")
-    assert [world.status(name)["state"] for name in names[2:]] == ["pending"] * 2
-    world.cluster.patch(ACTION_SETS, "a", {"spec": {"cancel": True}}, namespace="default")
-    world.until_state("running", "c")
-    assert world.status("d")["state"] == "pending"
-    world.open_gate()
+    env.until_state("complete", "free")
+    assert [env.status(name)["state"] for name in names[2:]] == ["pending"] * 2
+    env.cluster.patch(ACTION_SETS, "a", {"spec": {"cancel": True}}, namespace="default")
+    env.until_state("running", "c")
+    assert env.status("d")["state"] == "pending"
+    env.open_gate()
     for name in names[1:]:
-        world.until_state("complete", name)
-    assert not waits_for(world.get("d"))
+        env.until_state("complete", name)
+    assert not waits_for(env.get("d"))
 
 
-def test_limits_and_keys_hold_together_and_after_a_restart(world: World) -> None:
-    world.create(blueprint(phase("Gate")))
+def test_limits_and_keys_apply_together_and_after_a_restart(env: Environment) -> None:
+    env.create(blueprint(phase("Gate")))
     limits = (parse_limit("default/made-up=2"),)
-    first = world.controller(limits=limits)
+    first = env.controller(limits=limits)
     for name in ("a", "b"):
-        world.create(keyed(name) if name == "a" else actionset(name))
-        world.until_state("running", name)
-    world.create(keyed("keyed"))
-    world.until(lambda obj: "default/a" in waits_for(obj), "keyed")
-    world.create(actionset("limited"))
-    world.until(lambda obj: "limit" in waits_for(obj), "limited")
+        env.create(keyed(name) if name == "a" else actionset(name))
+        env.until_state("running", name)
+    env.create(keyed("keyed"))
+    env.until(lambda obj: "default/a" in waits_for(obj), "keyed")
+    env.create(actionset("limited"))
+    env.until(lambda obj: "limit" in waits_for(obj), "limited")
     first.stop()
-    world.controller(limits=limits)
-    world.open_gate()
+    env.controller(limits=limits)
+    env.open_gate()
     for name in ("a", "b", "keyed", "limited"):
-        world.until_state("complete", name)
+        env.until_state("complete", name)
 
 
-def test_a_paused_controller_ends_what_is_under_way_and_begins_nothing(world: World) -> None:
-    world.create(blueprint(phase("Gate")))
-    first = world.controller()
-    world.create(actionset("under-way"))
-    world.until_state("running", "under-way")
+def test_a_paused_controller_finishes_active_runs_and_starts_none(env: Environment) -> None:
+    env.create(blueprint(phase("Gate")))
+    first = env.controller()
+    env.create(actionset("under-way"))
+    env.until_state("running", "under-way")
     first.stop()
-    paused = world.controller(is_paused=True)
-    world.create(actionset("new"), actionset("wrong", blueprint="missing"))
-    world.open_gate()
-    world.until_state("complete", "under-way")
+    paused = env.controller(is_paused=True)
+    env.create(actionset("new"), actionset("wrong", blueprint="missing"))
+    env.open_gate()
+    env.until_state("complete", "under-way")
     assert sample(paused, "kanister_py_paused") == 1
     for name in ("new", "wrong"):
-        until_event(world, "Paused", name)
-        assert not world.status(name)
+        until_event(env, "Paused", name)
+        assert not env.status(name)
     paused.stop()
-    world.controller()
-    world.until_state("complete", "new")
-    world.until_state("failed", "wrong")
+    env.controller()
+    env.until_state("complete", "new")
+    env.until_state("failed", "wrong")
 
 
-def test_the_order_of_those_that_wait_outlives_a_restart(world: World) -> None:
-    world.create(blueprint(phase("Gate")))
-    first = world.controller(identity="one-pod")
-    world.create(keyed("z"))
-    world.until_state("running", "z")
-    world.create(keyed("a"))
-    world.until(waits_for, "a")
+def test_the_order_of_waiting_actionsets_survives_a_restart(env: Environment) -> None:
+    env.create(blueprint(phase("Gate")))
+    first = env.controller(identity="one-pod")
+    env.create(keyed("z"))
+    env.until_state("running", "z")
+    env.create(keyed("a"))
+    env.until(waits_for, "a")
     first.kill()
-    world.controller(identity="one-pod")
-    world.open_gate()
-    world.until_state("complete", "a")
-    ended = world.status("z")["actions"][0]["completionTime"]
-    assert ended <= world.status("a")["actions"][0]["startTime"]
+    env.controller(identity="one-pod")
+    env.open_gate()
+    env.until_state("complete", "a")
+    ended = env.status("z")["actions"][0]["completionTime"]
+    assert ended <= env.status("a")["actions"][0]["startTime"]
 
 
-def test_a_namespace_has_no_more_phases_at_work_than_it_may(world: World) -> None:
-    world.create(blueprint(phase("Echo")))
-    controller = world.controller(workers=8, workers_per_namespace=1)
+def test_a_namespace_runs_no_more_phases_than_its_limit(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")))
+    controller = env.controller(workers=8, workers_per_namespace=1)
     names = [f"n{number}" for number in range(20)]
-    world.create(*map(actionset, names))
+    env.create(*map(actionset, names))
     for name in names:
-        world.until_state("complete", name)
+        env.until_state("complete", name)
     assert controller.active_runs == 0 or controller.is_leader
 
 
-def test_a_run_that_waits_for_a_worker_hears_that_it_is_cancelled(world: World) -> None:
-    world.create(blueprint(phase("Hangs"), name="hangs"), blueprint(phase("Echo")))
-    world.create(actionset("first", blueprint="hangs"))
-    world.controller(workers=1, workers_per_namespace=1)
-    world.until_state("running", "first")
-    world.create(actionset("second"))
+def test_a_run_that_waits_for_a_worker_can_be_cancelled(env: Environment) -> None:
+    env.create(blueprint(phase("Hangs"), name="hangs"), blueprint(phase("Echo")))
+    env.create(actionset("first", blueprint="hangs"))
+    env.controller(workers=1, workers_per_namespace=1)
+    env.until_state("running", "first")
+    env.create(actionset("second"))
     until = time.monotonic() + PATIENCE_SECONDS
-    while world.controllers[0].active_runs < 2 and time.monotonic() < until:
+    while env.controllers[0].active_runs < 2 and time.monotonic() < until:
         time.sleep(0.01)
-    world.cluster.patch(ACTION_SETS, "second", {"spec": {"cancel": True}}, namespace="default")
+    env.cluster.patch(ACTION_SETS, "second", {"spec": {"cancel": True}}, namespace="default")
     until = time.monotonic() + PATIENCE_SECONDS
-    while world.status("second").get("state") != "failed" and time.monotonic() < until:
+    while env.status("second").get("state") != "failed" and time.monotonic() < until:
         time.sleep(0.01)
-    assert world.status("second").get("state") == "failed"
-    assert world.status("first")["state"] == "running"
+    assert env.status("second").get("state") == "failed"
+    assert env.status("first")["state"] == "running"
 
 
-def test_what_hangs_in_one_namespace_leaves_workers_for_the_others(world: World) -> None:
-    world.create(blueprint(phase("Hangs")))
+def test_hanging_functions_of_one_namespace_leave_workers_for_others(env: Environment) -> None:
+    env.create(blueprint(phase("Hangs")))
     elsewhere = blueprint(phase("Echo"), name="quick")
-    world.create({**elsewhere, "metadata": {"name": "quick", "namespace": "other"}})
-    world.controller(workers=4)
+    env.create({**elsewhere, "metadata": {"name": "quick", "namespace": "other"}})
+    env.controller(workers=4)
     for number in range(8):
-        world.create(actionset(f"hung-{number}"))
+        env.create(actionset(f"hung-{number}"))
     # Which of them come first is the order of the threads that look at them.
     until = time.monotonic() + PATIENCE_SECONDS
-    while states_of(world).count("running") < 3:
-        assert time.monotonic() < until, states_of(world)
+    while states_of(env).count("running") < 3:
+        assert time.monotonic() < until, states_of(env)
         threading.Event().wait(0.005)
-    world.create(in_namespace(actionset("well", blueprint="quick"), "other"))
-    with world.cluster.watch(
+    env.create(in_namespace(actionset("well", blueprint="quick"), "other"))
+    with env.cluster.watch(
         ACTION_SETS, namespace="other", timeout_seconds=PATIENCE_SECONDS
     ) as watch:
         states = ((event.object.get("status") or {}).get("state") for event in watch)
@@ -637,40 +641,40 @@ def test_what_hangs_in_one_namespace_leaves_workers_for_the_others(world: World)
 # What is kept
 
 
-def test_what_has_lived_long_enough_is_deleted(world: World) -> None:
-    world.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
-    world.create(
+def test_expired_actionsets_are_deleted(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
+    env.create(
         actionset("good", ttlSecondsAfterFinished=0),
         actionset("stays"),
         actionset("failed", blueprint="bad", ttlSecondsAfterFinished=0, ttlSecondsAfterFailure=999),
     )
-    world.controller()
-    world.until_gone("good")
-    world.until_state("complete", "stays")
-    world.until_state("failed", "failed")
+    env.controller()
+    env.until_gone("good")
+    env.until_state("complete", "stays")
+    env.until_state("failed", "failed")
 
 
-def test_what_a_living_one_was_made_from_stays(world: World) -> None:
-    world.create(blueprint(phase("Gate"), name="gated"), blueprint(phase("Echo")))
+def test_the_parent_of_an_active_actionset_is_kept(env: Environment) -> None:
+    env.create(blueprint(phase("Gate"), name="gated"), blueprint(phase("Echo")))
     child = actionset("child", blueprint="gated", metadata={"annotations": {PARENT: "parent"}})
-    world.create(child)
-    controller = world.controller()
-    world.until_state("running", "child")
-    world.create(actionset("parent", ttlSecondsAfterFinished=0), actionset("other"))
-    world.until_state("complete", "parent")
-    world.until_state("complete", "other")
+    env.create(child)
+    controller = env.controller()
+    env.until_state("running", "child")
+    env.create(actionset("parent", ttlSecondsAfterFinished=0), actionset("other"))
+    env.until_state("complete", "parent")
+    env.until_state("complete", "other")
     assert controller.is_leader
-    world.get("parent")
+    env.get("parent")
 
 
 # Who else is there
 
 
-def test_a_second_controller_is_refused(world: World) -> None:
-    world.controller(identity="one")
-    world.create(blueprint(phase("Echo")), actionset())
-    world.until_state("complete")
-    second = world.controller(identity="two", starts=False)
+def test_a_second_controller_is_refused(env: Environment) -> None:
+    env.controller(identity="one")
+    env.create(blueprint(phase("Echo")), actionset())
+    env.until_state("complete")
+    second = env.controller(identity="two", starts=False)
     with refused_as("AnotherController", match="one"):
         second.run()
 
@@ -699,21 +703,21 @@ KANISTER_OPERATOR = {
         pytest.param(("default",), False, id="another one"),
     ],
 )
-def test_kanister_beside_us_is_refused(
-    world: World, namespaces: tuple[str, ...], is_refused: bool
+def test_a_running_kanister_controller_is_refused(
+    env: Environment, namespaces: tuple[str, ...], is_refused: bool
 ) -> None:
-    world.create(KANISTER_OPERATOR, blueprint(phase("Echo")), actionset())
-    controller = world.controller(namespaces=namespaces, starts=not is_refused)
+    env.create(KANISTER_OPERATOR, blueprint(phase("Echo")), actionset())
+    controller = env.controller(namespaces=namespaces, starts=not is_refused)
     if is_refused:
         with refused_as("AnotherController", match="kanister/kanister-operator"):
             controller.run()
     else:
-        world.until_state("complete")
+        env.until_state("complete")
 
 
-def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) -> None:
-    world.create(blueprint(phase("Echo")), actionset())
-    controller = world.controller(starts=False, neighbours_every_seconds=0.01)
+def test_a_kanister_controller_that_is_installed_later_stops_this_one(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), actionset())
+    controller = env.controller(starts=False, neighbours_every_seconds=0.01)
     ended: list[UsageError] = []
 
     def run() -> None:
@@ -724,8 +728,8 @@ def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) ->
 
     thread = threading.Thread(target=run)
     thread.start()
-    world.until_state("complete")
-    world.create(KANISTER_OPERATOR)
+    env.until_state("complete")
+    env.create(KANISTER_OPERATOR)
     thread.join(PATIENCE_SECONDS)
     assert ended[0].reason == "AnotherController"
     assert "kanister/kanister-operator" in ended[0].message
@@ -740,19 +744,19 @@ def in_namespace(made: dict[str, Any], namespace: str) -> dict[str, Any]:
     return moved
 
 
-def test_a_namespace_that_is_not_there_is_told_once_and_served_when_it_comes(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_missing_namespace_is_logged_and_watched_once_it_exists(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "kanister_py"):
-        world.controller(namespaces=("default", "shop"))
+        env.controller(namespaces=("default", "shop"))
         until_logged(caplog, "Namespace shop does not exist")
     assert "namespace default" not in caplog.text
-    world.create(
+    env.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
         in_namespace(blueprint(phase("Echo")), "shop"),
         in_namespace(actionset(), "shop"),
     )
-    with world.cluster.watch(
+    with env.cluster.watch(
         ACTION_SETS, namespace="shop", timeout_seconds=PATIENCE_SECONDS
     ) as watch:
         assert any((event.object.get("status") or {}).get("state") == "complete" for event in watch)
@@ -774,24 +778,24 @@ class WithoutRole:
         return getattr(self._cluster, name)
 
 
-def test_an_actionset_whose_blueprint_is_forbidden_waits_with_a_condition(world: World) -> None:
-    cluster = WithoutRole(world.cluster)
-    world.create(blueprint(phase("Echo")), actionset())
-    world.controller(cluster)
-    obj = world.until(waits_for)
+def test_an_actionset_whose_blueprint_is_forbidden_waits_with_a_condition(env: Environment) -> None:
+    cluster = WithoutRole(env.cluster)
+    env.create(blueprint(phase("Echo")), actionset())
+    env.controller(cluster)
+    obj = env.until(waits_for)
     (condition,) = obj["status"]["conditions"]
     assert (condition["reason"], obj["status"]["state"]) == ("AccessMissing", "pending")
     assert "blueprints is forbidden" in condition["message"]
-    until_event(world, "AccessMissing", "one")
+    until_event(env, "AccessMissing", "one")
     cluster.is_granted = True
-    world.until_state("complete")
-    assert not waits_for(world.get())
+    env.until_state("complete")
+    assert not waits_for(env.get())
 
 
-def test_a_cancelled_actionset_does_not_wait_for_access(world: World) -> None:
-    world.create(blueprint(phase("Echo")), actionset(cancel=True))
-    world.controller(WithoutRole(world.cluster))
-    assert world.until_state("failed")["error"]["reason"] == "Forbidden"
+def test_a_cancelled_actionset_does_not_wait_for_access(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), actionset(cancel=True))
+    env.controller(WithoutRole(env.cluster))
+    assert env.until_state("failed")["error"]["reason"] == "Forbidden"
 
 
 class Blind:
@@ -811,14 +815,14 @@ class Blind:
         return getattr(self._cluster, name)
 
 
-def test_who_may_not_look_for_a_namespace_acts_there_all_the_same(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_namespace_that_may_not_be_read_is_watched_without_a_warning(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blind = Blind(world.cluster)
-    world.create(blueprint(phase("Echo")), actionset())
+    blind = Blind(env.cluster)
+    env.create(blueprint(phase("Echo")), actionset())
     with caplog.at_level(logging.WARNING, "kanister_py"):
-        controller = world.controller(blind, namespaces=("shop", "default"))
-        world.until_state("complete")
+        controller = env.controller(blind, namespaces=("shop", "default"))
+        env.until_state("complete")
         assert blind.asked.wait(PATIENCE_SECONDS)
         controller.stop()
     assert "does not exist" not in caplog.text
@@ -841,17 +845,17 @@ def ended_in_background(controller: Controller) -> tuple[threading.Thread, list[
     return thread, errors
 
 
-def test_a_controller_whose_lease_somebody_else_has_taken_ends_and_says_who(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_controller_that_lost_its_lease_ends_and_names_the_holder(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(blueprint(phase("Echo")), actionset())
+    env.create(blueprint(phase("Echo")), actionset())
     terms = LeaseTerms(renews_every_seconds=0.01)
-    controller = world.controller(starts=False, identity="first", terms=terms)
+    controller = env.controller(starts=False, identity="first", terms=terms)
     with caplog.at_level(logging.INFO, "kanister_py"):
         thread, errors = ended_in_background(controller)
-        world.until_state("complete")
+        env.until_state("complete")
         lease = {"spec": {"holderIdentity": "second"}}
-        world.cluster.patch(LEASES, LEASE_NAME, lease, namespace="default")
+        env.cluster.patch(LEASES, LEASE_NAME, lease, namespace="default")
         thread.join(PATIENCE_SECONDS)
     assert controller.has_ended
     (error,) = errors
@@ -883,17 +887,17 @@ class Silent:
         return getattr(self._cluster, name)
 
 
-def test_a_controller_ends_in_time_though_nobody_answers_who_renews_its_lease(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_controller_ends_in_time_although_the_renewal_hangs(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    silent, clock = Silent(world.cluster), FakeClock()
-    world.clock = clock
-    world.create(blueprint(phase("Echo")), actionset())
+    silent, clock = Silent(env.cluster), FakeClock()
+    env.clock = clock
+    env.create(blueprint(phase("Echo")), actionset())
     terms = LeaseTerms()
-    controller = world.controller(silent, starts=False, identity="first", terms=terms)
+    controller = env.controller(silent, starts=False, identity="first", terms=terms)
     with caplog.at_level(logging.ERROR, "kanister_py"):
         thread, errors = ended_in_background(controller)
-        world.until_state("complete")
+        env.until_state("complete")
         silent.is_silent = True
         # Less than it acts for without an answer, so that it has asked before it ends.
         for _ in range(140):
@@ -912,19 +916,19 @@ def test_a_controller_ends_in_time_though_nobody_answers_who_renews_its_lease(
     silent.answers.set()
 
 
-def test_a_stop_is_told_with_what_it_waits_for_and_when_it_is_done(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_stop_logs_the_phases_it_waits_for_and_its_end(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(
+    env.create(
         blueprint(phase("Touchy"), name="touchy"),
         blueprint(phase("Gate"), name="gated"),
         actionset("a", blueprint="touchy"),
         actionset("b", blueprint="gated"),
     )
     with caplog.at_level(logging.INFO, "kanister_py"):
-        controller = world.controller()
+        controller = env.controller()
         assert Touchy.began.wait(PATIENCE_SECONDS)
-        world.until_state("running", "b")
+        env.until_state("running", "b")
         until_logged(caplog, "ActionSet default/b starts phase")
         controller.request_stop("SIGTERM")
         message = until_logged(caplog, "Stopping on SIGTERM")["message"]
@@ -939,24 +943,24 @@ def test_a_stop_is_told_with_what_it_waits_for_and_when_it_is_done(
     assert caplog.text.count("Stopping on SIGTERM") == 1
 
 
-def test_a_stop_with_nothing_at_work_says_so(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_stop_without_running_phases_logs_that(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(blueprint(phase("Echo")), actionset())
+    env.create(blueprint(phase("Echo")), actionset())
     with caplog.at_level(logging.INFO, "kanister_py"):
-        controller = world.controller()
-        world.until_state("complete")
+        controller = env.controller()
+        env.until_state("complete")
         controller.stop()
         until_logged(caplog, "Stopping: starting nothing new; no phase is running")
         until_logged(caplog, "Stopped after")
 
 
-def test_a_stop_that_has_to_cut_something_off_says_how_much(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_stop_logs_the_phases_that_it_interrupts(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(blueprint(phase("Touchy")), actionset())
+    env.create(blueprint(phase("Touchy")), actionset())
     with caplog.at_level(logging.INFO, "kanister_py"):
-        controller = world.controller(drain_seconds=0.0)
+        controller = env.controller(drain_seconds=0.0)
         assert Touchy.began.wait(PATIENCE_SECONDS)
         controller.stop()
         # Another test's controller may say that it has stopped, too: that one cut nothing off.
@@ -965,14 +969,14 @@ def test_a_stop_that_has_to_cut_something_off_says_how_much(
     assert line["message"].startswith("Stopped after")
 
 
-def test_one_that_never_led_says_so_when_it_is_stopped(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_standby_that_is_stopped_logs_that_it_was_not_the_leader(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(blueprint(phase("Echo")), actionset())
-    world.controller(identity="first")
-    world.until_state("complete")
+    env.create(blueprint(phase("Echo")), actionset())
+    env.controller(identity="first")
+    env.until_state("complete")
     with caplog.at_level(logging.INFO, "kanister_py"):
-        second = world.controller(identity="second", stands_by=True)
+        second = env.controller(identity="second", stands_by=True)
         until_logged(caplog, "Standby second: first is the leader")
         second.request_stop("SIGTERM")
         second.stop()
@@ -983,43 +987,41 @@ def test_one_that_never_led_says_so_when_it_is_stopped(
 # What is told
 
 
-def test_an_action_set_of_one_phase_is_two_events(world: World) -> None:
-    world.create(blueprint(phase("Echo", "say")), actionset())
-    controller = world.controller()
-    world.until_state("complete")
+def test_an_actionset_of_one_phase_has_two_events(env: Environment) -> None:
+    env.create(blueprint(phase("Echo", "say")), actionset())
+    controller = env.controller()
+    env.until_state("complete")
     controller.stop()
-    assert events_of(world) == [
+    assert events_of(env) == [
         ("Started Action", "Executing action act: phase say"),
         ("Update Complete", "Updated ActionSet 'one' Status->complete: completed phase say"),
     ]
 
 
-def test_the_end_of_the_last_phase_is_told_though_its_artifacts_cannot_be_had(
-    world: World,
+def test_the_end_of_the_last_phase_is_an_event_although_the_artifacts_fail(
+    env: Environment,
 ) -> None:
     broken = {"a": {"keyValue": {"x": "{{ .Phases.say.Output.x }}"}}}
-    world.create(blueprint(phase("Echo", "say"), outputArtifacts=broken), actionset())
-    controller = world.controller()
-    world.until_state("failed")
+    env.create(blueprint(phase("Echo", "say"), outputArtifacts=broken), actionset())
+    controller = env.controller()
+    env.until_state("failed")
     controller.stop()
-    reasons = [reason for reason, _ in events_of(world)]
+    reasons = [reason for reason, _ in events_of(env)]
     assert reasons == ["Started Action", "Ended Phase", "ActionSetFailed Action: act"]
 
 
-def test_events_tell_what_happened_as_they_always_did(world: World) -> None:
-    world.create(
+def test_events_are_those_of_kanister(env: Environment) -> None:
+    env.create(
         blueprint(phase("Echo", "say"), phase("Echo", "again"), deferred=phase("Echo", "tidy")),
         actionset(),
     )
-    world.controller()
-    world.until_state("complete")
-    with world.cluster.watch(
-        EVENTS, namespace="default", timeout_seconds=PATIENCE_SECONDS
-    ) as watch:
+    env.controller()
+    env.until_state("complete")
+    with env.cluster.watch(EVENTS, namespace="default", timeout_seconds=PATIENCE_SECONDS) as watch:
         for event in watch:
             if event.object["reason"] == "Update Complete":
                 break
-    assert events_of(world) == [
+    assert events_of(env) == [
         ("Started Action", "Executing action act: phase say"),
         ("Ended Phase", "Completed phase say"),
         ("Started Phase", "Executing phase again"),
@@ -1029,42 +1031,42 @@ def test_events_tell_what_happened_as_they_always_did(world: World) -> None:
     ]
 
 
-def test_a_failure_is_told_on_the_action_set_and_on_its_blueprint(world: World) -> None:
-    world.create(blueprint(phase("Fails", "bad")), actionset())
-    controller = world.controller()
-    world.until_state("failed")
+def test_a_failure_is_an_event_of_the_actionset_and_of_its_blueprint(env: Environment) -> None:
+    env.create(blueprint(phase("Fails", "bad")), actionset())
+    controller = env.controller()
+    env.until_state("failed")
     controller.stop()
     event = ("ActionSetFailed Action: act", "Failed to execute phase: bad: ")
     for name in ("one", "made-up"):
-        matching = [each for each in events_of(world, name) if each[0] == event[0]]
+        matching = [row for row in events_of(env, name) if row[0] == event[0]]
         assert len(matching) == 1
         assert matching[0][1].startswith(event[1])
 
 
-def test_why_a_failure_was_not_tried_again_is_told_wherever_the_failure_is(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_the_reason_for_not_retrying_is_in_every_report_of_the_failure(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
     retry = {"limit": 3, "on": ["Slow", "Away"]}
-    world.create(blueprint(phase("Fails", "bad", retry=retry)), actionset())
+    env.create(blueprint(phase("Fails", "bad", retry=retry)), actionset())
     with caplog.at_level(logging.INFO, "kanister_py"):
-        controller = world.controller()
-        status = world.until_state("failed")
+        controller = env.controller()
+        status = env.until_state("failed")
         controller.stop()
     reason = status["error"]["reason"]
     why = f"not retried: retry.on lists Away, Slow, not {reason}"
     assert why in status["error"]["message"]
     assert why in status["actions"][0]["phases"][0]["error"]["message"]
     assert why in until_logged(caplog, "failed in phase bad")["message"]
-    (event,) = [event for event in events_of(world) if event[0] == "ActionSetFailed Action: act"]
+    (event,) = [event for event in events_of(env) if event[0] == "ActionSetFailed Action: act"]
     assert why in event[1]
 
 
-def test_metrics_count_actions_phases_and_ends(world: World) -> None:
-    world.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
-    controller = world.controller()
-    world.create(actionset("good"), actionset("bad", blueprint="bad"))
-    world.until_state("complete", "good")
-    world.until_state("failed", "bad")
+def test_metrics_count_actions_phases_and_ends(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
+    controller = env.controller()
+    env.create(actionset("good"), actionset("bad", blueprint="bad"))
+    env.until_state("complete", "good")
+    env.until_state("failed", "bad")
     resolutions = "kanister_action_set_resolutions_total"
     until_sampled(controller, 1, resolutions, resolution="success")
     until_sampled(controller, 1, resolutions, resolution="failure")
@@ -1077,7 +1079,7 @@ def test_metrics_count_actions_phases_and_ends(world: World) -> None:
     until_sampled(controller, 1, runs, **bad, outcome="failed")
     until_sampled(controller, 1, "kanister_py_run_duration_seconds_count", **bad)
     failures = "kanister_py_phase_failures_total"
-    reason = world.status("bad")["error"]["reason"]
+    reason = env.status("bad")["error"]["reason"]
     until_sampled(controller, 1, failures, function="Fails", version="v0.0.0", reason=reason)
     # What has not happened yet is zero, not absent: the first time is an increase as well.
     sampled = controller.metrics.registry.get_sample_value
@@ -1097,32 +1099,32 @@ def last(controller: Controller, how: str, blueprint: str) -> float:
     return -1.0 if metric_value is None else metric_value
 
 
-def test_the_time_of_the_last_good_run_outlives_a_restart(world: World) -> None:
-    world.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
-    world.create(blueprint(phase("Gate"), name="gate"))
-    first = world.controller()
+def test_the_time_of_the_last_success_survives_a_restart(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), blueprint(phase("Fails"), name="bad"))
+    env.create(blueprint(phase("Gate"), name="gate"))
+    first = env.controller()
     began = time.time() - 1
     names = ("good", "bad", "refused", "cancelled")
     blueprints = ("made-up", "bad", "missing", "gate")
     for name, blueprint_name in zip(names, blueprints, strict=True):
-        world.create(scheduled(name, blueprint=blueprint_name))
-    world.until_state("running", "cancelled")
-    world.cluster.patch(ACTION_SETS, "cancelled", {"spec": {"cancel": True}}, namespace="default")
-    world.until_state("complete", "good")
+        env.create(scheduled(name, blueprint=blueprint_name))
+    env.until_state("running", "cancelled")
+    env.cluster.patch(ACTION_SETS, "cancelled", {"spec": {"cancel": True}}, namespace="default")
+    env.until_state("complete", "good")
     for name in names[1:]:
-        world.until_state("failed", name)
+        env.until_state("failed", name)
 
     def ends(controller: Controller) -> dict[tuple[str, str], bool]:
         return {
-            (each, how): last(controller, how, each) > began
-            for each in blueprints
+            (name, how): last(controller, how, name) > began
+            for name in blueprints
             for how in ("success", "failure")
         }
 
     want = dict.fromkeys(ends(first), False)
     want |= {("made-up", "success"): True, ("bad", "failure"): True, ("missing", "failure"): True}
     first.stop()
-    second = world.controller()
+    second = env.controller()
     for controller in (first, second):
         until = time.monotonic() + PATIENCE_SECONDS
         while ends(controller) != want and time.monotonic() < until:
@@ -1134,7 +1136,7 @@ def test_the_time_of_the_last_good_run_outlives_a_restart(world: World) -> None:
     assert last(second, "success", "made-up") == -1
 
 
-def test_what_goes_wrong_before_the_first_phase_gives_no_secret_away(world: World) -> None:
+def test_an_error_before_the_first_phase_contains_no_secret(env: Environment) -> None:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -1144,39 +1146,39 @@ def test_what_goes_wrong_before_the_first_phase_gives_no_secret_away(world: Worl
     template = '{{ fail (index .Secrets.login.Data "password" | toString) }}'
     objects = {"map": {"kind": "ConfigMap", "name": template, "namespace": "default"}}
     reference = {"apiVersion": "v1", "kind": "Secret", "name": "login", "namespace": "default"}
-    world.create(secret, blueprint(phase("Echo", objects=objects)))
-    world.create(actionset(action={"secrets": {"login": reference}}))
-    world.controller()
-    status = world.until_state("failed")
+    env.create(secret, blueprint(phase("Echo", objects=objects)))
+    env.create(actionset(action={"secrets": {"login": reference}}))
+    env.controller()
+    status = env.until_state("failed")
     assert "***" in status["error"]["message"]
     assert "correct-horse" not in json.dumps(status)
 
 
-def test_action_sets_that_come_together_share_one_look_at_their_blueprint(world: World) -> None:
-    looks = Asked(world.cluster, BLUEPRINTS)
-    world.create(blueprint(phase("Echo")), *(actionset(f"set-{at}") for at in range(20)))
-    world.controller(cluster=looks.as_cluster())
+def test_simultaneous_actionsets_share_reads_of_their_blueprint(env: Environment) -> None:
+    looks = Asked(env.cluster, BLUEPRINTS)
+    env.create(blueprint(phase("Echo")), *(actionset(f"set-{at}") for at in range(20)))
+    env.controller(cluster=looks.as_cluster())
     for at in range(20):
-        world.until_state("complete", f"set-{at}")
+        env.until_state("complete", f"set-{at}")
     # How many more than one depends on how long it takes; each for itself would be twenty.
     assert 1 <= looks.count < 20
 
 
-def test_who_comes_first_is_done_first(world: World) -> None:
+def test_actionsets_end_roughly_in_the_order_of_their_creation(env: Environment) -> None:
     many, workers = 200, 8
-    world.create(blueprint(phase("Echo")))
-    world.controller(workers=workers)
-    world.create(actionset("first-of-all"))
-    world.until_state("complete", "first-of-all")
-    listed = world.cluster.list(ACTION_SETS, namespace="default").resource_version
+    env.create(blueprint(phase("Echo")))
+    env.controller(workers=workers)
+    env.create(actionset("first-of-all"))
+    env.until_state("complete", "first-of-all")
+    listed = env.cluster.list(ACTION_SETS, namespace="default").resource_version
     done: list[int] = []
-    with world.cluster.watch(
+    with env.cluster.watch(
         ACTION_SETS,
         namespace="default",
         resource_version=listed,
         timeout_seconds=PATIENCE_SECONDS,
     ) as watch:
-        world.create(*(actionset(f"set-{at}") for at in range(many)))
+        env.create(*(actionset(f"set-{at}") for at in range(many)))
         for event in watch:
             if (event.object.get("status") or {}).get("state") == "complete":
                 _, _, number = event.object["metadata"]["name"].partition("set-")
@@ -1188,56 +1190,56 @@ def test_who_comes_first_is_done_first(world: World) -> None:
     assert statistics.mean(abs(came - went) for went, came in enumerate(done)) <= 2 * workers
 
 
-def test_an_action_set_gets_its_blueprint_as_it_is_when_it_comes(world: World) -> None:
-    world.create(blueprint(phase("Echo", args={"say": "old"})))
-    world.controller()
+def test_an_actionset_uses_the_blueprint_as_it_is_at_its_creation(env: Environment) -> None:
+    env.create(blueprint(phase("Echo", args={"say": "old"})))
+    env.controller()
     for at in range(10):
         changed = blueprint(phase("Echo", args={"say": f"new {at}"}))
-        found = world.cluster.get(BLUEPRINTS, "made-up", namespace="default")
-        world.cluster.replace({**found, "actions": changed["actions"]})
-        world.create(actionset(f"set-{at}"))
-        status = world.until_state("complete", f"set-{at}")
+        stored = env.cluster.get(BLUEPRINTS, "made-up", namespace="default")
+        env.cluster.replace({**stored, "actions": changed["actions"]})
+        env.create(actionset(f"set-{at}"))
+        status = env.until_state("complete", f"set-{at}")
         assert status["actions"][0]["phases"][0]["output"] == {"said": f"new {at}"}
 
 
-def test_the_lines_of_a_phase_are_kept_with_whose_they_are(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_the_lines_of_a_phase_are_stored_with_their_phase(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(blueprint(phase("Echo", "say", args={"say": "hello"})), actionset())
+    env.create(blueprint(phase("Echo", "say", args={"say": "hello"})), actionset())
     with caplog.at_level(logging.INFO, "kanister_py"):
-        controller = world.controller()
-        world.until_state("complete")
+        controller = env.controller()
+        env.until_state("complete")
     lines = [line.as_dict() for line in controller.lines.lines(ObjectKey("default", "one"))]
     assert [line["line"] for line in lines] == ["echo hello"]
     assert (lines[0]["phase"], lines[0]["function"], lines[0]["attempt"]) == ("say", "Echo", 1)
     assert "echo hello" in caplog.text
 
 
-def test_the_log_says_why_an_action_set_failed_though_none_of_its_phases_began(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_the_log_contains_the_failure_of_an_actionset_without_started_phases(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(blueprint(phase("Ageing", funcVersion="v0.0.1")), actionset())
+    env.create(blueprint(phase("Ageing", funcVersion="v0.0.1")), actionset())
     with caplog.at_level(logging.INFO, "kanister_py"):
-        world.controller()
-        error = world.until_state("failed")["error"]
+        env.controller()
+        error = env.until_state("failed")["error"]
         line = until_logged(caplog, "is failed")
     assert (line["level"], line["reason"]) == ("warning", "FunctionVersionRemoved")
     assert error["message"] in line["message"]
 
 
-def test_the_log_counts_attempts_in_numbers_wherever_it_tells_of_one(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_the_log_contains_the_number_of_the_attempt(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.create(blueprint(phase("Echo", "say", args={"say": "hello"})), actionset())
+    env.create(blueprint(phase("Echo", "say", args={"say": "hello"})), actionset())
     with caplog.at_level(logging.INFO, "kanister_py"):
-        world.controller()
+        env.controller()
         assert until_logged(caplog, "starts phase say")["attempt"] == 1
 
 
-def test_a_deprecated_version_is_told_everywhere_and_a_removed_one_stops_before_anything_acts(
-    world: World,
+def test_a_deprecated_version_warns_and_a_removed_one_fails_before_the_first_phase(
+    env: Environment,
 ) -> None:
-    world.create(
+    env.create(
         blueprint(phase("Ageing", funcVersion="v0.1.0"), name="ageing"),
         blueprint(
             phase("Once", args={"name": "early"}),
@@ -1245,15 +1247,15 @@ def test_a_deprecated_version_is_told_everywhere_and_a_removed_one_stops_before_
             name="gone",
         ),
     )
-    controller = world.controller()
-    world.create(actionset("old", blueprint="ageing"), actionset("older", blueprint="gone"))
-    status = world.until_state("complete", "old")
+    controller = env.controller()
+    env.create(actionset("old", blueprint="ageing"), actionset("older", blueprint="gone"))
+    status = env.until_state("complete", "old")
     warning = status["warnings"][0]
     assert (warning["reason"], warning["function"]) == ("FunctionVersionDeprecated", "Ageing")
-    assert world.until_state("failed", "older")["error"]["reason"] == "FunctionVersionRemoved"
-    assert world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items == []
+    assert env.until_state("failed", "older")["error"]["reason"] == "FunctionVersionRemoved"
+    assert env.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items == []
     controller.stop()
-    assert [event for event in events_of(world, "old") if event[0] == "FunctionVersionDeprecated"]
+    assert [event for event in events_of(env, "old") if event[0] == "FunctionVersionDeprecated"]
     labels = {"function": "Ageing", "version": "v0.1.0", "removed_in": "9.0.0"}
     assert sample(controller, "kanister_py_deprecated_function_uses_total", **labels) == 1
     assert json.dumps(status).count("FunctionVersionDeprecated") == 1

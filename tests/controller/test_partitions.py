@@ -20,7 +20,7 @@ from tests.controller.compositions import harness as compositions
 from tests.controller.conftest import (
     LASTING,
     Counted,
-    World,
+    Environment,
     actionset,
     blueprint,
     phase,
@@ -34,61 +34,61 @@ def labelled(partition: str) -> dict[str, Any]:
     return {"labels": {PARTITION_LABEL: partition}}
 
 
-def relabel(world: World, name: str, partition: str | None) -> None:
+def relabel(env: Environment, name: str, partition: str | None) -> None:
     patch = {"metadata": {"labels": {PARTITION_LABEL: partition}}}
-    world.cluster.patch(ACTION_SETS, name, patch, namespace="default")
+    env.cluster.patch(ACTION_SETS, name, patch, namespace="default")
 
 
-def test_each_partition_runs_the_objects_with_its_label(world: World) -> None:
-    world.create(blueprint(phase("Counted")))
-    red, plain = world.controller(partition="red"), world.controller()
+def test_each_partition_runs_the_objects_with_its_label(env: Environment) -> None:
+    env.create(blueprint(phase("Counted")))
+    red, plain = env.controller(partition="red"), env.controller()
     until(lambda: red.is_settled and plain.is_settled)
     for name, metadata in (("of-red", labelled("red")), ("of-none", {})):
-        world.create(actionset(name, metadata=metadata))
-        world.until_state("complete", name)
+        env.create(actionset(name, metadata=metadata))
+        env.until_state("complete", name)
     assert len(Counted.calls) == 2
-    assert world.status("of-red")["partition"] == "red"
-    assert "partition" not in world.status("of-none")
-    names = {lease["metadata"]["name"] for lease in world.cluster.list(LEASES)}
+    assert env.status("of-red")["partition"] == "red"
+    assert "partition" not in env.status("of-none")
+    names = {lease["metadata"]["name"] for lease in env.cluster.list(LEASES)}
     assert names == {LEASE_NAME, f"{LEASE_NAME}-red"}
 
 
-def test_an_object_of_a_partition_without_a_controller_waits_for_one(world: World) -> None:
-    world.create(blueprint(phase("Counted")))
-    plain = world.controller()
-    world.create(actionset("of-red", metadata=labelled("red")), actionset("of-none"))
-    world.until_state("complete", "of-none")
+def test_an_object_of_a_partition_without_a_controller_waits_for_one(env: Environment) -> None:
+    env.create(blueprint(phase("Counted")))
+    plain = env.controller()
+    env.create(actionset("of-red", metadata=labelled("red")), actionset("of-none"))
+    env.until_state("complete", "of-none")
     until(lambda: plain.is_settled)
-    assert "status" not in world.get("of-red")
-    world.controller(partition="red")
-    world.until_state("complete", "of-red")
+    assert "status" not in env.get("of-red")
+    env.controller(partition="red")
+    env.until_state("complete", "of-red")
 
 
 @pytest.mark.parametrize("label", ["blue", None], ids=["another partition", "no partition"])
-def test_a_run_whose_label_changes_is_ended_by_the_partition_it_began_in(
-    world: World, label: str | None
+def test_a_run_whose_label_changes_is_finished_by_the_partition_that_started_it(
+    env: Environment, label: str | None
 ) -> None:
-    world.create(blueprint(phase("Gate"), phase("Counted")))
-    red = world.controller(partition="red")
-    blue_and_plain = [world.controller(partition="blue"), world.controller()]
-    world.create(actionset(metadata=labelled("red")))
-    world.until_state("running")
-    relabel(world, "one", label)
+    env.create(blueprint(phase("Gate"), phase("Counted")))
+    red = env.controller(partition="red")
+    blue_and_plain = [env.controller(partition="blue"), env.controller()]
+    env.create(actionset(metadata=labelled("red")))
+    env.until_state("running")
+    relabel(env, "one", label)
     # The others have seen the change once they have run something that came after it.
-    world.create(blueprint(phase("Echo"), name="quick"))
+    env.create(blueprint(phase("Echo"), name="quick"))
     for name, metadata in (("of-blue", labelled("blue")), ("of-none", {})):
-        world.create(actionset(name, metadata=metadata, blueprint="quick"))
-        world.until_state("complete", name)
+        env.create(actionset(name, metadata=metadata, blueprint="quick"))
+        env.until_state("complete", name)
     assert red.active_runs == 1
     until(lambda: all(other.active_runs == 0 for other in blue_and_plain))
-    world.open_gate()
-    world.until_state("complete")
+    env.open_gate()
+    env.until_state("complete")
     assert len(Counted.calls) == 1
-    assert world.status()["partition"] == "red"
+    assert env.status()["partition"] == "red"
 
 
-def test_a_label_that_changes_before_the_first_write_moves_the_run(world: World) -> None:
-    world.create(blueprint(phase("Counted")))
+def test_a_label_that_changes_before_the_first_write_moves_the_run(env: Environment) -> None:
+    env.create(blueprint(phase("Counted")))
 
     class Relabelling:
         """A cluster on which the label changes just before the first status is written."""
@@ -103,22 +103,22 @@ def test_a_label_that_changes_before_the_first_write_moves_the_run(world: World)
         def replace_status(self, obj: Any, **options: Any) -> Any:
             if not self.has_changed:
                 self.has_changed = True
-                relabel(world, "one", "blue")
+                relabel(env, "one", "blue")
             return self._cluster.replace_status(obj, **options)
 
-    relabelling = Relabelling(world.cluster)
-    red = world.controller(relabelling, partition="red")
-    world.create(actionset(metadata=labelled("red")))
+    relabelling = Relabelling(env.cluster)
+    red = env.controller(relabelling, partition="red")
+    env.create(actionset(metadata=labelled("red")))
     until(lambda: relabelling.has_changed and red.active_runs == 0)
     assert Counted.calls == []
-    world.controller(partition="blue")
-    assert world.until_state("complete")["partition"] == "blue"
+    env.controller(partition="blue")
+    assert env.until_state("complete")["partition"] == "blue"
     assert len(Counted.calls) == 1
 
 
-def test_a_schedule_passes_its_partition_on(world: World) -> None:
-    world.create(blueprint(phase("Counted")))
-    red, plain = world.controller(partition="red"), world.controller()
+def test_actionsets_of_a_schedule_get_its_partition(env: Environment) -> None:
+    env.create(blueprint(phase("Counted")))
+    red, plain = env.controller(partition="red"), env.controller()
     until(lambda: red.is_settled and plain.is_settled)
     template = {
         "metadata": labelled("green"),
@@ -132,7 +132,7 @@ def test_a_schedule_passes_its_partition_on(world: World) -> None:
             ]
         },
     }
-    world.create(
+    env.create(
         {
             "apiVersion": SCHEDULES.api_version,
             "kind": "Schedule",
@@ -141,7 +141,7 @@ def test_a_schedule_passes_its_partition_on(world: World) -> None:
         }
     )
     until(lambda: len(Counted.calls) > 0)
-    for obj in world.cluster.list(ACTION_SETS):
+    for obj in env.cluster.list(ACTION_SETS):
         assert obj["metadata"]["labels"][PARTITION_LABEL] == "red"
 
 
@@ -171,42 +171,44 @@ def refusal(controller: Controller) -> str:
     ],
 )
 def test_a_controller_that_overlaps_a_live_one_refuses_to_start(
-    world: World, first: dict[str, Any], second: dict[str, Any], want: str
+    env: Environment, first: dict[str, Any], second: dict[str, Any], want: str
 ) -> None:
-    one = world.controller(terms=QUICK, **first)
+    one = env.controller(terms=QUICK, **first)
     until(lambda: one.is_settled)
-    message = refusal(world.controller(starts=False, terms=QUICK, **second))
+    message = refusal(env.controller(starts=False, terms=QUICK, **second))
     assert message.startswith("replica-1 (Lease default/")
     assert want in message
     assert "--partition" in message
     assert one.is_leader
 
 
-def test_a_controller_that_overlaps_one_that_has_ended_starts(world: World) -> None:
-    first = world.controller(partition="red")
+def test_a_controller_that_overlaps_one_that_has_ended_starts(env: Environment) -> None:
+    first = env.controller(partition="red")
     until(lambda: first.is_settled)
     first.stop()
-    second = world.controller(partition="red", home="other")
+    second = env.controller(partition="red", home="other")
     until(lambda: second.is_settled)
 
 
-def test_controllers_of_other_namespaces_and_partitions_start_side_by_side(world: World) -> None:
+def test_controllers_of_different_namespaces_and_partitions_run_in_parallel(
+    env: Environment,
+) -> None:
     settings: list[dict[str, Any]] = [
         {"namespaces": ("a",)},
         {"namespaces": ("b",), "home": "other"},
         {"namespaces": ("a", "b"), "partition": "red"},
         {"partition": "blue"},
     ]
-    controllers = [world.controller(**setting) for setting in settings]
+    controllers = [env.controller(**setting) for setting in settings]
     until(lambda: all(controller.is_settled for controller in controllers))
 
 
-def test_a_standby_of_other_namespaces_is_warned_about(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_a_standby_for_other_namespaces_logs_a_warning(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = world.controller(namespaces=("a",), terms=LASTING)
+    one = env.controller(namespaces=("a",), terms=LASTING)
     until(lambda: one.is_leader)
-    world.controller(namespaces=("b",), stands_by=True)
+    env.controller(namespaces=("b",), stands_by=True)
     until(lambda: "kanister-py.io/namespaces: a, here b" in caplog.text)
 
 

@@ -14,7 +14,7 @@ import pytest
 from kanister_py.controller.machine.logs import set_up_logging
 from kanister_py.http_api.metrics import Metrics
 from kanister_py.ports.tracing import trace_with
-from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
+from tests.controller.conftest import PATIENCE_SECONDS, Environment, actionset, blueprint, phase
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
@@ -51,11 +51,11 @@ def log() -> Iterator[StringIO]:
 
 
 @pytest.mark.usefixtures("traced")
-def test_log_lines_and_numbers_name_the_trace_of_their_run(world: World, log: StringIO) -> None:
-    world.create(blueprint(phase("Echo", args={"say": "hello"})))
-    controller = world.controller()
-    world.create(actionset())
-    world.until_state("complete")
+def test_log_lines_and_metrics_name_the_trace_of_their_run(env: Environment, log: StringIO) -> None:
+    env.create(blueprint(phase("Echo", args={"say": "hello"})))
+    controller = env.controller()
+    env.create(actionset())
+    env.until_state("complete")
     metrics = Metrics(controller.metrics.registry)
     until = time.monotonic() + PATIENCE_SECONDS
     while "one is complete" not in log.getvalue() and time.monotonic() < until:

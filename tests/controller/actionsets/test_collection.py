@@ -26,7 +26,7 @@ def test_the_newest_of_each_blueprint_stay_and_the_oldest_go_first() -> None:
     assert surplus(sets, 2, frozenset()) == [key("0"), key("1"), key("2")]
 
 
-def test_what_lives_is_never_too_many_and_its_parent_stays() -> None:
+def test_active_actionsets_and_their_parents_are_not_deleted() -> None:
     child = Live("uid", {"metadata": {}}, parents=("0",))
     sets: dict[ObjectKey, CachedActionSet] = {
         key("0"): ended(0),
@@ -37,7 +37,7 @@ def test_what_lives_is_never_too_many_and_its_parent_stays() -> None:
     assert surplus(sets, 0, needed) == [key("1")]
 
 
-def test_one_of_several_blueprints_goes_when_it_is_too_many_for_all() -> None:
+def test_an_actionset_of_several_blueprints_is_deleted_when_it_is_surplus_for_all() -> None:
     sets: dict[ObjectKey, CachedActionSet] = {
         key("both"): ended(0, "a", "b"),
         key("a"): ended(1, "a"),
@@ -47,7 +47,7 @@ def test_one_of_several_blueprints_goes_when_it_is_too_many_for_all() -> None:
     assert surplus(sets, 1, frozenset()) == [key("both")]
 
 
-def test_of_what_ended_little_is_kept_and_of_what_lives_everything() -> None:
+def test_ended_actionsets_are_cached_in_a_reduced_form() -> None:
     manifest = actionset(ttlSecondsAfterFinished=60, ttlSecondsAfterFailure=0)
     manifest["metadata"] |= {"uid": "u", "creationTimestamp": "2026-01-01T10:00:00Z"}
     lives = cached_form({**manifest, "metadata": {**manifest["metadata"]}})
@@ -58,7 +58,7 @@ def test_of_what_ended_little_is_kept_and_of_what_lives_everything() -> None:
     assert over == Ended("u", False, NOON, ("made-up",), ttl_seconds=0)
 
 
-def test_one_whose_artifacts_exist_is_kept_unless_that_is_said() -> None:
+def test_an_actionset_with_artifacts_is_kept_until_they_are_marked_as_deleted() -> None:
     manifest = actionset(ttlSecondsAfterFinished=60)
     left = [{"name": "act", "artifacts": {"dump": {"keyValue": {"path": "x"}}}}]
     manifest["status"] = {"state": "complete", "actions": left}

@@ -31,7 +31,7 @@ class Writing:
         return self._looks_left <= 0
 
 
-def test_a_phase_whose_start_is_being_written_is_waited_for() -> None:
+def test_draining_waits_for_a_phase_whose_start_is_being_written() -> None:
     reconciler = Writing(looks=3)
     drain = Drain(FakeClock(jumps=True), "", 20.0)
     drain.carry_out(cast("ActionSetReconciler", reconciler), Condition(), lambda: True)

@@ -23,7 +23,7 @@ from kanister_py.core.actionsets.failure_notices import NOTIFY
 from kanister_py.core.errors import TransientError
 from kanister_py.core.kube.resources import BLUEPRINTS, EVENTS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
+from tests.controller.conftest import PATIENCE_SECONDS, Environment, actionset, blueprint, phase
 from tests.controller.part_tools import part_tools
 from tests.fake_clock import FakeClock
 
@@ -39,8 +39,8 @@ class Notice(NamedTuple):
 
     @property
     def content(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        data: dict[str, Any] = json.loads(self.body)
+        return data
 
 
 class Webhook:
@@ -95,9 +95,9 @@ class Webhook:
 
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
-    made = Webhook()
-    yield made
-    made.close()
+    receiver = Webhook()
+    yield receiver
+    receiver.close()
 
 
 def secret(url: str, name: str = "pager") -> dict[str, Any]:
@@ -125,21 +125,21 @@ def sent(controller: Controller, outcome: str, count: int) -> None:
     assert value("kanister_py_notices_total", labels) == count
 
 
-def test_a_failure_is_told_signed_and_so_is_the_first_success_after(
-    world: World, webhook: Webhook
+def test_a_failure_and_the_first_success_after_it_are_sent_with_signatures(
+    env: Environment, webhook: Webhook
 ) -> None:
-    world.create(secret(f"{webhook.origin}/hooks/1?room=ops"))
-    world.create(notifying(phase("Fails"), name="backup"))
-    controller = world.controller(receivers=HttpNotices([webhook.origin]))
-    world.create(actionset("first", blueprint="backup"))
-    world.until_state("failed", "first")
+    env.create(secret(f"{webhook.origin}/hooks/1?room=ops"))
+    env.create(notifying(phase("Fails"), name="backup"))
+    controller = env.controller(receivers=HttpNotices([webhook.origin]))
+    env.create(actionset("first", blueprint="backup"))
+    env.until_state("failed", "first")
     (notice,) = webhook.until(1)
     seconds = notice.headers["X-Kanister-Py-Timestamp"]
     signed = hmac.new(KEY.encode(), seconds.encode() + b"." + notice.body, "sha256").hexdigest()
     assert notice.path == "/hooks/1?room=ops"
     assert notice.headers["X-Kanister-Py-Signature"] == f"sha256={signed}"
     assert abs(int(seconds) - time.time()) < 600
-    status, uid = world.status("first"), world.get("first")["metadata"]["uid"]
+    status, uid = env.status("first"), env.get("first")["metadata"]["uid"]
     content = notice.content
     assert content.pop("endedAt")
     assert content == {
@@ -159,13 +159,13 @@ def test_a_failure_is_told_signed_and_so_is_the_first_success_after(
     # What the function said is nobody's but the cluster's.
     assert b"no luck" not in notice.body
 
-    world.cluster.delete(BLUEPRINTS, "backup", namespace="default")
-    world.create(notifying(phase("Echo"), name="backup"))
+    env.cluster.delete(BLUEPRINTS, "backup", namespace="default")
+    env.create(notifying(phase("Echo"), name="backup"))
     for name in ("second", "third"):
-        world.create(actionset(name, blueprint="backup"))
-        world.until_state("complete", name)
-    world.create(actionset("refused", blueprint="backup", action={"name": "no-such"}))
-    world.until_state("failed", "refused")
+        env.create(actionset(name, blueprint="backup"))
+        env.until_state("complete", name)
+    env.create(actionset("refused", blueprint="backup", action={"name": "no-such"}))
+    env.until_state("failed", "refused")
     events = [
         (notice.content["event"], notice.content["actionSet"]) for notice in webhook.until(3)[1:]
     ]
@@ -173,9 +173,11 @@ def test_a_failure_is_told_signed_and_so_is_the_first_success_after(
     sent(controller, "sent", 3)
 
 
-def test_a_schedule_says_for_its_runs_where_notices_go(world: World, webhook: Webhook) -> None:
-    world.create(secret(f"{webhook.origin}/schedule", "nights"), secret(webhook.origin))
-    world.create(notifying(phase("Fails"), name="backup"))
+def test_the_receiver_of_a_schedule_is_used_for_its_runs(
+    env: Environment, webhook: Webhook
+) -> None:
+    env.create(secret(f"{webhook.origin}/schedule", "nights"), secret(webhook.origin))
+    env.create(notifying(phase("Fails"), name="backup"))
     schedule = {
         "apiVersion": "kanister-py.io/v1alpha1",
         "kind": "Schedule",
@@ -186,26 +188,26 @@ def test_a_schedule_says_for_its_runs_where_notices_go(world: World, webhook: We
             "template": {"spec": actionset()["spec"]},
         },
     }
-    world.create(schedule)
-    world.controller(receivers=HttpNotices([webhook.origin]))
+    env.create(schedule)
+    env.controller(receivers=HttpNotices([webhook.origin]))
     labels = {"labels": {SCHEDULE_LABEL: "nightly"}}
-    world.create(actionset("night", blueprint="backup", metadata=labels))
+    env.create(actionset("night", blueprint="backup", metadata=labels))
     (notice,) = webhook.until(1)
     assert (notice.path, notice.content["schedule"]) == ("/schedule", "nightly")
 
 
-def test_a_receiver_that_is_away_is_tried_again_and_holds_nobody_up(
-    world: World, webhook: Webhook
+def test_an_unavailable_receiver_is_retried_without_delaying_others(
+    env: Environment, webhook: Webhook
 ) -> None:
     webhook.answers = [503]
     webhook.goes_on.clear()
-    world.create(secret(webhook.origin), notifying(phase("Fails"), name="bad"))
-    world.create(blueprint(phase("Echo")))
-    controller = world.controller(receivers=HttpNotices([webhook.origin]))
-    world.create(actionset("bad", blueprint="bad"))
+    env.create(secret(webhook.origin), notifying(phase("Fails"), name="bad"))
+    env.create(blueprint(phase("Echo")))
+    controller = env.controller(receivers=HttpNotices([webhook.origin]))
+    env.create(actionset("bad", blueprint="bad"))
     webhook.until(1)
-    world.create(actionset("good"))
-    world.until_state("complete", "good")
+    env.create(actionset("good"))
+    env.until_state("complete", "good")
     webhook.goes_on.set()
     sent(controller, "sent", 1)
     first, *again = webhook.notices
@@ -217,14 +219,14 @@ def test_a_receiver_that_is_away_is_tried_again_and_holds_nobody_up(
 
 @pytest.fixture
 def elsewhere() -> Iterator[Webhook]:
-    made = Webhook()
-    yield made
-    made.close()
+    receiver = Webhook()
+    yield receiver
+    receiver.close()
 
 
 @pytest.mark.parametrize("how", ["its own word", "a redirection", "a name that looks like it"])
-def test_notices_go_nowhere_that_the_operator_has_not_allowed(
-    world: World, webhook: Webhook, elsewhere: Webhook, how: str
+def test_notices_are_sent_only_to_allowed_origins(
+    env: Environment, webhook: Webhook, elsewhere: Webhook, how: str
 ) -> None:
     url = webhook.origin
     if how == "its own word":
@@ -233,14 +235,14 @@ def test_notices_go_nowhere_that_the_operator_has_not_allowed(
         webhook.answers, webhook.location = [307], elsewhere.origin
     else:
         url = f"{webhook.origin}@{elsewhere.origin.removeprefix('http://')}/"
-    world.create(secret(url), notifying(phase("Fails"), name="bad"))
-    controller = world.controller(receivers=HttpNotices([webhook.origin]))
-    world.create(actionset("bad", blueprint="bad"))
+    env.create(secret(url), notifying(phase("Fails"), name="bad"))
+    controller = env.controller(receivers=HttpNotices([webhook.origin]))
+    env.create(actionset("bad", blueprint="bad"))
     sent(controller, "refused", 1)
     until = time.monotonic() + PATIENCE_SECONDS
     messages: list[str] = []
     while not messages and time.monotonic() < until:
-        events = world.cluster.list(EVENTS).items
+        events = env.cluster.list(EVENTS).items
         messages = [event["message"] for event in events if event["reason"].startswith("NoticeRec")]
         messages += [event["message"] for event in events if event["reason"] == "NoticeRefused"]
         Event().wait(0.005)
@@ -250,15 +252,15 @@ def test_notices_go_nowhere_that_the_operator_has_not_allowed(
     assert bool(webhook.notices) is (how == "a redirection")
 
 
-def test_a_notice_that_a_killed_controller_did_not_send_is_sent_by_the_next(
-    world: World, webhook: Webhook
+def test_the_next_controller_sends_the_notice_of_a_killed_one(
+    env: Environment, webhook: Webhook
 ) -> None:
-    world.create(secret(webhook.origin), notifying(phase("Fails"), name="bad"))
-    first = world.controller()
-    world.create(actionset("bad", blueprint="bad"))
-    world.until_state("failed", "bad")
+    env.create(secret(webhook.origin), notifying(phase("Fails"), name="bad"))
+    first = env.controller()
+    env.create(actionset("bad", blueprint="bad"))
+    env.until_state("failed", "bad")
     first.stop()
-    world.controller(receivers=HttpNotices([webhook.origin]))
+    env.controller(receivers=HttpNotices([webhook.origin]))
     (notice,) = webhook.until(1)
     assert notice.content["event"] == "failed"
 
@@ -277,7 +279,7 @@ class Away:
         raise TransientError("Nobody answers", reason="NoticeNotDelivered")
 
 
-def test_a_receiver_that_stays_away_is_given_up_after_half_an_hour(
+def test_notices_to_an_unavailable_receiver_are_dropped_after_half_an_hour(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = FakeClock()
@@ -306,7 +308,7 @@ def test_a_receiver_that_stays_away_is_given_up_after_half_an_hour(
     tools.timers.close()
 
 
-def test_no_more_than_a_thousand_notices_wait() -> None:
+def test_at_most_a_thousand_notices_are_queued() -> None:
     clock = FakeClock()
     tools = part_tools(MemoryCluster(clock=clock), clock)
     notices = FailureNotices(tools, Away(clock))

@@ -23,8 +23,8 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
     Counted,
+    Environment,
     Mortal,
-    World,
     actionset,
     blueprint,
     definitions,
@@ -55,8 +55,8 @@ class Kills:
 
     def __init__(self, choose: random.Random) -> None:
         clock = SystemClock()
-        self.world = World(MemoryCluster(clock=clock), clock)
-        self.world.create(*definitions(), ADOPTS, COUNTS, STAYS)
+        self.env = Environment(MemoryCluster(clock=clock), clock)
+        self.env.create(*definitions(), ADOPTS, COUNTS, STAYS)
         self.kills = self.made = self.stopped = 0
         self._choose = choose
         self._staying: list[str] = []
@@ -70,7 +70,7 @@ class Kills:
             if kind == "stays":
                 self._staying.append(name)
             action = {"options": {"run": name}}
-            self.world.create(actionset(name, blueprint=kind, action=action))
+            self.env.create(actionset(name, blueprint=kind, action=action))
             self._open.append(name)
             self.made += 1
 
@@ -83,15 +83,15 @@ class Kills:
             self.stopped += 1
             if self._choose.random() < 0.5:
                 cancel: dict[str, Any] = {"spec": {"cancel": True}}
-                self.world.cluster.patch(ACTION_SETS, name, cancel, namespace="default")
+                self.env.cluster.patch(ACTION_SETS, name, cancel, namespace="default")
             else:
-                self.world.cluster.delete(ACTION_SETS, name, namespace="default")
+                self.env.cluster.delete(ACTION_SETS, name, namespace="default")
 
     def states(self) -> dict[str, str]:
-        actionsets = self.world.cluster.list(ACTION_SETS).items
+        actionsets = self.env.cluster.list(ACTION_SETS).items
         return {
-            each["metadata"]["name"]: (each.get("status") or {}).get("state", "")
-            for each in actionsets
+            obj["metadata"]["name"]: (obj.get("status") or {}).get("state", "")
+            for obj in actionsets
         }
 
     def under_way(self) -> list[str]:
@@ -103,39 +103,39 @@ class Kills:
 
     def _has_ended(self, name: str) -> bool:
         try:
-            found = self.world.get(name)
+            stored = self.env.get(name)
         except NotFound:
             return True
-        return (found.get("status") or {}).get("state") in ("complete", "failed")
+        return (stored.get("status") or {}).get("state") in ("complete", "failed")
 
     def kill_at(self, writes: int, *, is_lost: bool) -> None:
         """Have a controller act until a write of its own, the last of which may be lost."""
-        mortal = Mortal(self.world.cluster, writes, before=is_lost)
-        controller = self.world.controller(mortal, identity="one-pod", terms=TERMS)
+        mortal = Mortal(self.env.cluster, writes, before=is_lost)
+        controller = self.env.controller(mortal, identity="one-pod", terms=TERMS)
         until = time.monotonic() + PATIENCE_SECONDS
         while not mortal.died.wait(0.002) and self.under_way():
             assert time.monotonic() < until, self.under_way()
             self.stop_some(0.05)
         controller.kill()
-        self.world.controllers.remove(controller)
+        self.env.controllers.remove(controller)
         self.kills += mortal.died.is_set()
 
     def settle(self) -> None:
         """Let one live, until it has nothing left to do."""
         self.stop_some(1.0)
-        controller = self.world.controller(identity="one-pod", terms=TERMS)
+        controller = self.env.controller(identity="one-pod", terms=TERMS)
         until = time.monotonic() + PATIENCE_SECONDS
         while (self.under_way() or self.pods()) and time.monotonic() < until:
             time.sleep(0.01)
         controller.kill()
 
     def pods(self) -> list[Any]:
-        return self.world.cluster.list(PODS).items
+        return self.env.cluster.list(PODS).items
 
     def table(self) -> dict[str, int]:
         """Count what happened: each effect is wanted once, one that nobody may repeat at most."""
         states = self.states()
-        maps = self.world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
+        maps = self.env.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
         effects = Counter(obj["metadata"]["name"].rpartition("-")[0] for obj in maps)
         expected = {
             f"r{number}-{part}"
@@ -155,7 +155,7 @@ class Kills:
         }
 
 
-def test_nothing_is_lost_or_doubled_however_often_the_controller_is_killed(
+def test_no_effect_is_lost_or_repeated_when_the_controller_is_killed_repeatedly(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     choose = random.Random(20261119)
@@ -169,7 +169,7 @@ def test_nothing_is_lost_or_doubled_however_often_the_controller_is_killed(
         kills.settle()
         table = kills.table()
     finally:
-        kills.world.close()
+        kills.env.close()
         Counted.calls.clear()
     with capsys.disabled():
         print("\n" + ", ".join(f"{count} {what}" for what, count in table.items()))

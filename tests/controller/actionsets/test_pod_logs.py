@@ -33,7 +33,7 @@ class Replicas:
         yield iter(["\n".join(lines).encode()])
 
 
-def test_lines_of_all_replicas_are_in_the_order_of_their_times() -> None:
+def test_lines_of_all_replicas_are_sorted_by_time() -> None:
     replicas = Replicas(
         {
             "second": [("2026-01-01T00:00:01.25Z", "third"), ("2026-01-01T00:00:02Z", "fourth")],

@@ -15,7 +15,7 @@ from kanister_py.core.kube.resources import ACTION_SETS, EVENTS, NAMESPACES
 from kanister_py.ports.cluster import Cluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
-    World,
+    Environment,
     actionset,
     blueprint,
     phase,
@@ -60,30 +60,28 @@ class Counting:
         return call
 
 
-def cost_of_one(world: World, cluster: Counting) -> list[str]:
+def cost_of_one(env: Environment, cluster: Counting) -> list[str]:
     """Give the requests of an ActionSet that is not the first one."""
-    world.create(
+    env.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
         blueprint(phase("Echo")),
     )
-    controller = world.controller(cluster)
+    controller = env.controller(cluster)
     acts_on = {"object": {"kind": "Namespace", "name": "shop", "namespace": ""}}
-    world.create(actionset("first", action=acts_on))
-    until_last_event(world, "first")
+    env.create(actionset("first", action=acts_on))
+    until_last_event(env, "first")
     # What the other parts of the controller list at their start is no cost of the second.
     until(lambda: controller.is_settled)
     cluster.asked.clear()
-    world.create(actionset("second", action=acts_on))
-    until_last_event(world, "second")
+    env.create(actionset("second", action=acts_on))
+    until_last_event(env, "second")
     controller.stop()
     return sorted(cluster.asked)
 
 
-def until_last_event(world: World, name: str) -> None:
+def until_last_event(env: Environment, name: str) -> None:
     """Wait for the last event of an ActionSet, which is the last that is asked for it."""
-    with world.cluster.watch(
-        EVENTS, namespace="default", timeout_seconds=PATIENCE_SECONDS
-    ) as watch:
+    with env.cluster.watch(EVENTS, namespace="default", timeout_seconds=PATIENCE_SECONDS) as watch:
         for event in watch:
             of = event.object["involvedObject"]["name"]
             if (of, event.object["reason"]) == (name, "Update Complete"):
@@ -91,8 +89,8 @@ def until_last_event(world: World, name: str) -> None:
     raise AssertionError(f"nothing was told of the end of {name}")
 
 
-def test_an_action_set_of_one_phase_costs_no_more_than_it_must(world: World) -> None:
-    assert cost_of_one(world, Counting(world.cluster)) == [
+def test_an_actionset_of_one_phase_sends_only_the_expected_requests(env: Environment) -> None:
+    assert cost_of_one(env, Counting(env.cluster)) == [
         "create Event",
         "create Event",
         "get blueprints",
@@ -101,23 +99,23 @@ def test_an_action_set_of_one_phase_costs_no_more_than_it_must(world: World) -> 
     ]
 
 
-def test_where_namespaces_may_not_be_listed_they_are_read(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_namespaces_are_read_one_by_one_if_they_may_not_be_listed(
+    env: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refusing = Counting(world.cluster, refuses_lists_of=NAMESPACES)
-    assert cost_of_one(world, refusing).count("get namespaces") == 1
+    refusing = Counting(env.cluster, refuses_lists_of=NAMESPACES)
+    assert cost_of_one(env, refusing).count("get namespaces") == 1
     assert "Cannot watch namespaces" not in caplog.text
 
 
-def test_runs_of_a_burst_share_a_look_at_their_blueprint(world: World) -> None:
-    world.create(blueprint(phase("Echo")), *(actionset(f"run-{number}") for number in range(5)))
-    first, *later = world.cluster.list(ACTION_SETS, namespace="default").items
-    clock, cluster = FakeClock(), Counting(world.cluster)
+def test_simultaneous_runs_share_a_read_of_their_blueprint(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), *(actionset(f"run-{number}") for number in range(5)))
+    first, *later = env.cluster.list(ACTION_SETS, namespace="default").items
+    clock, cluster = FakeClock(), Counting(env.cluster)
     planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
     planner.plan(first, seen_at=-1.0)
     with ThreadPoolExecutor(len(later)) as threads:
         # Seen after the first look, at which their Blueprint may have been an older one.
-        planned = [threads.submit(planner.plan, each, 0.0) for each in later]
+        planned = [threads.submit(planner.plan, obj, 0.0) for obj in later]
         assert clock.wait_for_sleepers(len(later))
         assert cluster.asked == ["get blueprints"]
         clock.advance(0.05)
@@ -154,13 +152,13 @@ class WaitedFor(FakeClock):
         return super().wait(condition, timeout_seconds)
 
 
-def test_runs_of_a_burst_share_a_look_that_takes_long(world: World) -> None:
-    world.create(blueprint(phase("Echo")), *(actionset(f"run-{number}") for number in range(5)))
-    seen = world.cluster.list(ACTION_SETS, namespace="default").items
-    clock, cluster = WaitedFor(), Slow(world.cluster)
+def test_simultaneous_runs_share_a_slow_read_of_their_blueprint(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")), *(actionset(f"run-{number}") for number in range(5)))
+    seen = env.cluster.list(ACTION_SETS, namespace="default").items
+    clock, cluster = WaitedFor(), Slow(env.cluster)
     planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
     with ThreadPoolExecutor(5) as threads:
-        planned = [threads.submit(planner.plan, each, -1.0) for each in seen]
+        planned = [threads.submit(planner.plan, obj, -1.0) for obj in seen]
         until(lambda: clock.waits == 4)
         clock.advance(5)
         cluster.answers.release(5)
@@ -168,13 +166,15 @@ def test_runs_of_a_burst_share_a_look_that_takes_long(world: World) -> None:
     assert cluster.asked == ["get blueprints"]
 
 
-def test_runs_of_a_blueprint_that_is_not_there_do_not_wait_for_one_another(world: World) -> None:
-    world.create(*(actionset(f"run-{number}") for number in range(8)))
-    seen = world.cluster.list(ACTION_SETS, namespace="default").items
-    clock, cluster = WaitedFor(), Slow(world.cluster)
+def test_runs_of_a_missing_blueprint_do_not_wait_for_each_other(
+    env: Environment,
+) -> None:
+    env.create(*(actionset(f"run-{number}") for number in range(8)))
+    seen = env.cluster.list(ACTION_SETS, namespace="default").items
+    clock, cluster = WaitedFor(), Slow(env.cluster)
     planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
     with ThreadPoolExecutor(8) as threads:
-        planned = [threads.submit(planner.plan, each, -1.0) for each in seen]
+        planned = [threads.submit(planner.plan, obj, -1.0) for obj in seen]
         until(lambda: clock.waits == 7)
         cluster.answers.release()
         until(lambda: len(cluster.asked) == 2 and clock.waits == 7 + 6)

@@ -73,7 +73,7 @@ def _forget(schema: dict[str, Any], *names: str) -> None:
         schema["properties"].pop(name, None)
 
 
-def test_nothing_is_lost_by_parting_a_status() -> None:
+def test_splitting_a_status_loses_nothing() -> None:
     kept, extras = split_status(FULL)
     assert "reason" not in kept["error"]
     assert "attempt" not in kept["actions"][0]["phases"][0]
@@ -93,10 +93,10 @@ def test_nothing_is_lost_by_parting_a_status() -> None:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster(clock=SystemClock())
+    memory_cluster = MemoryCluster(clock=SystemClock())
     for definition in definitions():
-        made.create(definition)
-    return made
+        memory_cluster.create(definition)
+    return memory_cluster
 
 
 def writer_of(cluster: MemoryCluster, clock: FakeClock | None = None, **more: Any) -> StatusWriter:
@@ -114,7 +114,7 @@ def writer_of(cluster: MemoryCluster, clock: FakeClock | None = None, **more: An
 RUNNING = Status(State.RUNNING)
 
 
-def test_what_others_change_beside_the_status_is_kept(cluster: MemoryCluster) -> None:
+def test_changes_of_other_fields_by_other_clients_are_kept(cluster: MemoryCluster) -> None:
     cluster.create(actionset())
     writer = writer_of(cluster)
     writer.put(RUNNING)
@@ -125,7 +125,7 @@ def test_what_others_change_beside_the_status_is_kept(cluster: MemoryCluster) ->
     assert stored["status"]["progress"]["percentCompleted"] == "10"
 
 
-def test_a_status_that_somebody_else_writes_stops_us(cluster: MemoryCluster) -> None:
+def test_a_status_written_by_another_client_stops_the_run(cluster: MemoryCluster) -> None:
     cluster.create(actionset())
     ours, theirs = writer_of(cluster), writer_of(cluster)
     theirs.put(RUNNING._replace(percent=50))
@@ -134,7 +134,7 @@ def test_a_status_that_somebody_else_writes_stops_us(cluster: MemoryCluster) -> 
     assert read_status(cluster.get(ACTION_SETS, "one", namespace="default")) is not None
 
 
-def test_an_action_set_that_came_in_place_of_ours_is_not_touched(cluster: MemoryCluster) -> None:
+def test_an_actionset_that_replaced_ours_is_not_touched(cluster: MemoryCluster) -> None:
     cluster.create(actionset())
     writer = writer_of(cluster)
     cluster.delete(ACTION_SETS, "one", namespace="default")
@@ -144,7 +144,7 @@ def test_an_action_set_that_came_in_place_of_ours_is_not_touched(cluster: Memory
     assert "status" not in cluster.get(ACTION_SETS, "one", namespace="default")
 
 
-def test_progress_is_written_now_and_then_and_never_lost(cluster: MemoryCluster) -> None:
+def test_progress_is_written_at_intervals_and_never_lost(cluster: MemoryCluster) -> None:
     cluster.create(actionset())
     clock, late = FakeClock(), list[float]()
     writer = writer_of(cluster, clock, when_late=late.append)
@@ -160,7 +160,7 @@ def test_progress_is_written_now_and_then_and_never_lost(cluster: MemoryCluster)
     assert stored["status"]["progress"]["percentCompleted"] == "30"
 
 
-def test_what_was_seen_at_launch_makes_room_when_a_status_grows_too_large() -> None:
+def test_facts_are_dropped_from_a_status_that_grows_too_large() -> None:
     data = deepcopy(FULL)
     action: Any = data["actions"][0]  # type: ignore[index] # the table above is plain JSON
     action["facts"] = {"object": {"text": "x" * 2_000_000}}

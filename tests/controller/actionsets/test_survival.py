@@ -18,9 +18,9 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
     Counted,
+    Environment,
     Mortal,
     SetClock,
-    World,
     actionset,
     blueprint,
     definitions,
@@ -38,62 +38,62 @@ ONCE_TWICE_AND_TIDY = blueprint(
 WRITES_OF_THAT_RUN = {"ours": 10, "kanisters": 9}
 
 
-def made_by(world: World) -> list[str]:
-    config_maps = world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
+def made_by(env: Environment) -> list[str]:
+    config_maps = env.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
     return sorted(obj["metadata"]["name"].partition("-")[0] for obj in config_maps)
 
 
-BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
+BOTH_DEFINITIONS = pytest.mark.parametrize("env", ["ours", "kanisters"], indirect=True)
 
 
 @pytest.mark.parametrize("is_lost", [True, False], ids=["write is lost", "write is made"])
 @pytest.mark.parametrize(
-    ("world", "writes"),
+    ("env", "writes"),
     [
         (form, number)
         for form, writes in WRITES_OF_THAT_RUN.items()
         for number in range(1, writes + 1)
     ],
-    indirect=["world"],
+    indirect=["env"],
 )
-def test_a_run_goes_on_wherever_the_controller_died(
-    world: World, writes: int, is_lost: bool
+def test_a_run_is_resumed_after_the_controller_dies_at_any_write(
+    env: Environment, writes: int, is_lost: bool
 ) -> None:
-    world.create(ONCE_TWICE_AND_TIDY, actionset())
-    mortal = Mortal(world.cluster, writes, before=is_lost)
-    first = world.controller(mortal, identity="one-pod")
+    env.create(ONCE_TWICE_AND_TIDY, actionset())
+    mortal = Mortal(env.cluster, writes, before=is_lost)
+    first = env.controller(mortal, identity="one-pod")
     assert mortal.died.wait(PATIENCE_SECONDS)
     first.kill()
-    world.controller(identity="one-pod")
-    status = world.until_state("complete")
-    assert made_by(world) == ["first", "second", "tidy"]
-    assert [each["attempt"] for each in status["actions"][0]["phases"]] == [1, 1]
-    found = world.until(lambda obj: not obj["metadata"].get("finalizers"))
-    assert found["status"]["progress"]["percentCompleted"] == "100"
+    env.controller(identity="one-pod")
+    status = env.until_state("complete")
+    assert made_by(env) == ["first", "second", "tidy"]
+    assert [entry["attempt"] for entry in status["actions"][0]["phases"]] == [1, 1]
+    ended = env.until(lambda obj: not obj["metadata"].get("finalizers"))
+    assert ended["status"]["progress"]["percentCompleted"] == "100"
 
 
 @BOTH_DEFINITIONS
 @pytest.mark.parametrize("writes", range(1, 5))
-def test_what_cannot_be_done_twice_is_done_once_at_most(world: World, writes: int) -> None:
-    world.create(
+def test_a_phase_that_must_not_repeat_runs_at_most_once(env: Environment, writes: int) -> None:
+    env.create(
         blueprint(phase("Counted"), deferred=phase("Once", "tidy", args={"name": "tidy"})),
         actionset(),
     )
-    mortal = Mortal(world.cluster, writes, before=True)
-    first = world.controller(mortal, identity="one-pod")
+    mortal = Mortal(env.cluster, writes, before=True)
+    first = env.controller(mortal, identity="one-pod")
     mortal.died.wait(5.0)
     first.kill()
-    world.controller(identity="one-pod")
-    world.until(lambda obj: (obj.get("status") or {}).get("state") in ("complete", "failed"))
+    env.controller(identity="one-pod")
+    env.until(lambda obj: (obj.get("status") or {}).get("state") in ("complete", "failed"))
     assert len(Counted.calls) <= 1
-    status = world.status()
+    status = env.status()
     if status["state"] == "failed":
         assert status["error"]["reason"] == "Interrupted"
-    assert made_by(world) == ["tidy"]
+    assert made_by(env) == ["tidy"]
 
 
-def test_a_run_of_another_controller_is_not_taken_up_but_told(world: World) -> None:
-    world.create(blueprint(phase("Once", args={"name": "x"})), actionset())
+def test_a_run_of_kanisters_controller_fails_with_its_reason(env: Environment) -> None:
+    env.create(blueprint(phase("Once", args={"name": "x"})), actionset())
     left: dict[str, Any] = {
         "state": "running",
         "actions": [
@@ -108,97 +108,97 @@ def test_a_run_of_another_controller_is_not_taken_up_but_told(world: World) -> N
         "error": {"message": ""},
         "progress": {"runningPhase": "once"},
     }
-    world.put_status(left)
-    world.controller()
-    status = world.until_state("failed")
+    env.put_status(left)
+    env.controller()
+    status = env.until_state("failed")
     assert status["error"]["reason"] == "Interrupted"
     assert status["actions"][0]["phases"][0]["state"] == "failed"
-    assert made_by(world) == []
+    assert made_by(env) == []
 
 
-def test_a_blueprint_that_is_gone_ends_a_run_that_is_to_be_taken_up(world: World) -> None:
-    world.create(blueprint(phase("Gate"), phase("Echo")), actionset())
-    first = world.controller(identity="one-pod")
-    world.until_state("running")
+def test_a_run_whose_blueprint_is_gone_fails_instead_of_being_resumed(env: Environment) -> None:
+    env.create(blueprint(phase("Gate"), phase("Echo")), actionset())
+    first = env.controller(identity="one-pod")
+    env.until_state("running")
     first.kill()
     changed = blueprint(phase("Gate", "other"))
-    found = world.cluster.list(BLUEPRINTS).items[0]
-    world.cluster.replace({**found, "actions": changed["actions"]})
-    world.controller(identity="one-pod")
-    assert world.until_state("failed")["error"]["reason"] == "BlueprintChanged"
+    stored = env.cluster.list(BLUEPRINTS).items[0]
+    env.cluster.replace({**stored, "actions": changed["actions"]})
+    env.controller(identity="one-pod")
+    assert env.until_state("failed")["error"]["reason"] == "BlueprintChanged"
 
 
-def test_no_pod_of_a_phase_is_left_that_a_restart_has_cut_off(world: World) -> None:
-    world.create(blueprint(phase("Leaves")), actionset())
-    first = world.controller(identity="one-pod")
-    while len(world.cluster.list(PODS).items) < 3:
+def test_pods_of_a_phase_that_a_restart_interrupted_are_deleted(env: Environment) -> None:
+    env.create(blueprint(phase("Leaves")), actionset())
+    first = env.controller(identity="one-pod")
+    while len(env.cluster.list(PODS).items) < 3:
         time.sleep(0.01)
     first.kill()
-    world.controller(identity="one-pod")
-    world.until_state("failed")
-    world.until(lambda obj: not obj["metadata"].get("finalizers"))
+    env.controller(identity="one-pod")
+    env.until_state("failed")
+    env.until(lambda obj: not obj["metadata"].get("finalizers"))
     until = time.monotonic() + PATIENCE_SECONDS
-    while world.cluster.list(PODS).items and time.monotonic() < until:
+    while env.cluster.list(PODS).items and time.monotonic() < until:
         time.sleep(0.01)
-    assert [obj["metadata"]["name"] for obj in world.cluster.list(PODS).items] == []
+    assert [obj["metadata"]["name"] for obj in env.cluster.list(PODS).items] == []
 
 
-def test_a_blueprint_that_changes_in_mid_run_changes_nothing(world: World) -> None:
-    world.create(blueprint(phase("Gate"), phase("Echo", args={"say": "old"})), actionset())
-    world.controller()
-    world.until_state("running")
-    found = world.cluster.list(BLUEPRINTS).items[0]
-    world.cluster.replace({**found, "actions": blueprint(phase("Fails"))["actions"]})
-    world.open_gate()
-    status = world.until_state("complete")
+def test_changing_a_blueprint_does_not_affect_active_runs(env: Environment) -> None:
+    env.create(blueprint(phase("Gate"), phase("Echo", args={"say": "old"})), actionset())
+    env.controller()
+    env.until_state("running")
+    stored = env.cluster.list(BLUEPRINTS).items[0]
+    env.cluster.replace({**stored, "actions": blueprint(phase("Fails"))["actions"]})
+    env.open_gate()
+    status = env.until_state("complete")
     assert status["actions"][0]["phases"][1]["output"] == {"said": "old"}
 
 
-def test_a_retry_takes_over_what_the_first_run_completed(world: World) -> None:
-    world.create(
+def test_a_retry_keeps_the_completed_phases_of_the_first_run(env: Environment) -> None:
+    env.create(
         blueprint(
             phase("Echo", "kept", args={"say": "kept"}),
             phase("Fails", "bad"),
         ),
         actionset("first"),
     )
-    world.controller()
-    world.until_state("failed", "first")
-    found = world.cluster.list(BLUEPRINTS).items[0]
+    env.controller()
+    env.until_state("failed", "first")
+    stored = env.cluster.list(BLUEPRINTS).items[0]
     mended = blueprint(
         phase("Echo", "kept", args={"say": "anew"}),
         phase("Echo", "bad", args={"say": "{{ .Phases.kept.Output.said }}"}),
     )
-    world.cluster.replace({**found, "actions": mended["actions"]})
-    world.create(actionset("again", metadata={"annotations": {RETRY_OF: "first"}}))
-    status = world.until_state("complete", "again")
+    env.cluster.replace({**stored, "actions": mended["actions"]})
+    env.create(actionset("again", metadata={"annotations": {RETRY_OF: "first"}}))
+    status = env.until_state("complete", "again")
     assert status["actions"][0]["phases"][1]["output"] == {"said": "kept"}
 
 
-def test_a_stop_waits_for_what_nobody_could_take_up(world: World) -> None:
+def test_a_stop_waits_for_phases_that_cannot_be_resumed(env: Environment) -> None:
     from tests.controller.conftest import Touchy
 
-    world.create(blueprint(phase("Touchy"), phase("Echo")), actionset())
-    first = world.controller(identity="one-pod")
+    env.create(blueprint(phase("Touchy"), phase("Echo")), actionset())
+    first = env.controller(identity="one-pod")
     assert Touchy.began.wait(PATIENCE_SECONDS)
     first.request_stop()
     Touchy.gate.set()
     first.stop()
-    status = world.status()
+    status = env.status()
     assert status["state"] == "running"
-    assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete", "pending"]
-    world.controller(identity="one-pod")
-    world.until_state("complete")
+    assert [entry["state"] for entry in status["actions"][0]["phases"]] == ["complete", "pending"]
+    env.controller(identity="one-pod")
+    env.until_state("complete")
 
 
-def test_a_stop_does_not_wait_for_what_can_be_taken_up(world: World) -> None:
-    world.create(blueprint(phase("Gate")), actionset())
-    first = world.controller()
-    world.until_state("running")
+def test_a_stop_does_not_wait_for_phases_that_can_be_resumed(env: Environment) -> None:
+    env.create(blueprint(phase("Gate")), actionset())
+    first = env.controller()
+    env.until_state("running")
     first.stop()
-    world.controller()
-    world.open_gate()
-    assert world.until_state("complete")["actions"][0]["phases"][0]["attempt"] == 1
+    env.controller()
+    env.open_gate()
+    assert env.until_state("complete")["actions"][0]["phases"][0]["attempt"] == 1
 
 
 @pytest.mark.parametrize(
@@ -208,27 +208,27 @@ def test_a_stop_does_not_wait_for_what_can_be_taken_up(world: World) -> None:
         pytest.param({CONCURRENCY_KEY: "db"}, {}, id="for each other"),
     ],
 )
-def test_those_that_wait_when_a_controller_comes_are_served_by_age_whatever_their_names(
+def test_waiting_actionsets_are_started_by_age_and_not_by_name(
     notes: dict[str, str], limits: dict[str, Any]
 ) -> None:
     clock = SetClock()
-    world = World(MemoryCluster(clock=clock), clock)
-    world.create(*definitions(), blueprint(phase("Echo")))
+    env = Environment(MemoryCluster(clock=clock), clock)
+    env.create(*definitions(), blueprint(phase("Echo")))
     names = ["m", "z", "a", "y", "b"]
     for hours, name in enumerate(names):
         clock.set_by = timedelta(hours=hours - 10)
-        world.create(actionset(name, metadata={"annotations": notes}))
+        env.create(actionset(name, metadata={"annotations": notes}))
     clock.set_by = timedelta()
-    before = world.cluster.list(ACTION_SETS).resource_version
-    world.controller(**limits)
-    assert _ends(world, len(names), before) == names
-    world.close()
+    before = env.cluster.list(ACTION_SETS).resource_version
+    env.controller(**limits)
+    assert _ends(env, len(names), before) == names
+    env.close()
 
 
-def _ends(world: World, count: int, since: str) -> list[str]:
+def _ends(env: Environment, count: int, since: str) -> list[str]:
     """Wait until so many ActionSets have ended, and name them in that order."""
     ended: dict[str, None] = {}
-    with world.cluster.watch(
+    with env.cluster.watch(
         ACTION_SETS, resource_version=since, timeout_seconds=PATIENCE_SECONDS
     ) as watch:
         for event in watch:
@@ -246,12 +246,12 @@ def _ends(world: World, count: int, since: str) -> list[str]:
         pytest.param(10, -10, id="the next one is twenty minutes behind"),
     ],
 )
-def test_replicas_whose_clocks_differ_go_on_with_each_others_runs(
+def test_replicas_with_different_clocks_resume_each_others_runs(
     first: int, second: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(MemoryCluster(clock=SystemClock()), SystemClock())
+    env = Environment(MemoryCluster(clock=SystemClock()), SystemClock())
     failing = phase("Fails", retry={"limit": 1, "backoff": "10s", "on": ["FunctionFailed"]})
-    world.create(
+    env.create(
         *definitions(),
         blueprint(phase("Gate", timeout="5m"), name="gated"),
         blueprint(failing, name="failing"),
@@ -261,21 +261,21 @@ def test_replicas_whose_clocks_differ_go_on_with_each_others_runs(
         for minutes in (first, second):
             skewed = SetClock()
             skewed.set_by = timedelta(minutes=minutes)
-            world.clock = skewed
-            replicas.append(world.controller(stands_by=True, terms=LeaseTerms()))
+            env.clock = skewed
+            replicas.append(env.controller(stands_by=True, terms=LeaseTerms()))
             if minutes == first:
-                world.create(actionset("gated", blueprint="gated"))
-                world.create(actionset("failing", blueprint="failing"))
-                world.until_state("running", "gated")
-                world.until(lambda obj: "retryTime" in str(obj.get("status")), "failing")
+                env.create(actionset("gated", blueprint="gated"))
+                env.create(actionset("failing", blueprint="failing"))
+                env.until_state("running", "gated")
+                env.until(lambda obj: "retryTime" in str(obj.get("status")), "failing")
         replicas[0].kill()
-        status = world.until_state("failed", "failing")
+        status = env.until_state("failed", "failing")
         assert status["actions"][0]["phases"][0]["attempt"] == 2
-        world.open_gate()
-        world.until_state("complete", "gated")
+        env.open_gate()
+        env.until_state("complete", "gated")
         assert "differs from the API server's by" in caplog.text
     finally:
-        world.close()
+        env.close()
 
 
 class Silent:
@@ -293,9 +293,9 @@ class Silent:
         return self._cluster.get(resource, name, **options)
 
 
-def test_a_run_that_was_suspended_before_it_acted_is_taken_up(world: World) -> None:
+def test_a_run_that_was_suspended_before_its_first_phase_is_resumed(env: Environment) -> None:
     reference = {"kind": "Secret", "name": "slow", "namespace": "default"}
-    world.create(
+    env.create(
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -304,14 +304,14 @@ def test_a_run_that_was_suspended_before_it_acted_is_taken_up(world: World) -> N
         blueprint(phase("Echo")),
         actionset(action={"secrets": {"slow": reference}}),
     )
-    first = world.controller(Silent(world.cluster), identity="one-pod")
+    first = env.controller(Silent(env.cluster), identity="one-pod")
     while not first.active_runs:
         time.sleep(0.01)
-    world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": True}}, namespace="default")
-    world.until_state("running")
+    env.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": True}}, namespace="default")
+    env.until_state("running")
     first.kill()
-    world.controller(identity="one-pod")
-    world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
-    world.until(lambda obj: obj["status"]["state"] in ("failed", "complete"))
-    status = world.status()
+    env.controller(identity="one-pod")
+    env.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
+    env.until(lambda obj: obj["status"]["state"] in ("failed", "complete"))
+    status = env.status()
     assert status["state"] == "complete", status["error"]

@@ -18,8 +18,8 @@ from kanister_py.core.kube.resources import ACTION_SETS, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
+    Environment,
     SetClock,
-    World,
     actionset,
     blueprint,
     definitions,
@@ -45,20 +45,20 @@ class Paused:
         return self._cluster.create(obj, **options)
 
 
-def patch_spec(world: World, **spec: Any) -> None:
-    world.cluster.patch(ACTION_SETS, "one", {"spec": spec}, namespace="default")
+def patch_spec(env: Environment, **spec: Any) -> None:
+    env.cluster.patch(ACTION_SETS, "one", {"spec": spec}, namespace="default")
 
 
-def cancel(world: World) -> None:
-    patch_spec(world, cancel=True)
+def cancel(env: Environment) -> None:
+    patch_spec(env, cancel=True)
 
 
-def delete(world: World) -> None:
-    world.cluster.delete(ACTION_SETS, "one", namespace="default")
+def delete(env: Environment) -> None:
+    env.cluster.delete(ACTION_SETS, "one", namespace="default")
 
 
-def pods(world: World) -> list[str]:
-    return [pod["metadata"]["name"] for pod in world.cluster.list(PODS).items]
+def pods(env: Environment) -> list[str]:
+    return [pod["metadata"]["name"] for pod in env.cluster.list(PODS).items]
 
 
 @pytest.fixture
@@ -67,65 +67,67 @@ def clock() -> SetClock:
 
 
 @pytest.fixture
-def left(clock: SetClock) -> Iterator[World]:
+def left(clock: SetClock) -> Iterator[Environment]:
     """Return a cluster with a run whose process died while a pod of its first phase ran."""
-    world = World(MemoryCluster(clock=clock), clock)
+    env = Environment(MemoryCluster(clock=clock), clock)
     stays = phase("Stays", timeout="1h")
-    world.create(
+    env.create(
         *definitions(), blueprint(stays, phase("Echo"), deferred=phase("Echo", "tidy")), actionset()
     )
-    first = world.controller(identity="one-pod")
-    while not pods(world):
+    first = env.controller(identity="one-pod")
+    while not pods(env):
         time.sleep(0.01)
     first.kill()
-    yield world
-    world.close()
+    yield env
+    env.close()
 
 
 Moment = Literal["before", "during", "after"]
 MOMENTS: list[Moment] = ["before", "during", "after"]
 
 
-def take_up(world: World, moment: Moment, act: Callable[[World], None]) -> None:
+def take_up(env: Environment, moment: Moment, act: Callable[[Environment], None]) -> None:
     """Have another controller take the run up, and `act` before, while or after it does so."""
     if moment == "before":
-        act(world)
-        world.controller(identity="one-pod")
+        act(env)
+        env.controller(identity="one-pod")
         return
-    paused = Paused(world.cluster)
+    paused = Paused(env.cluster)
     if moment == "after":
         paused.go.set()
-    world.controller(paused, identity="one-pod")
+    env.controller(paused, identity="one-pod")
     assert paused.came.wait(PATIENCE_SECONDS)
-    act(world)
+    act(env)
     paused.go.set()
 
 
-def assert_stopped(world: World, reason: str) -> None:
-    status = world.until_state("failed")
+def assert_stopped(env: Environment, reason: str) -> None:
+    status = env.until_state("failed")
     (action,) = status["actions"]
     assert status["error"]["reason"] == reason
-    assert [each["state"] for each in action["phases"]] == ["failed", "pending"]
+    assert [entry["state"] for entry in action["phases"]] == ["failed", "pending"]
     assert action["phases"][0]["attempt"] == 1
     assert action["deferPhase"]["state"] == "complete"
-    world.until(lambda obj: not obj["metadata"].get("finalizers"))
-    assert pods(world) == []
+    env.until(lambda obj: not obj["metadata"].get("finalizers"))
+    assert pods(env) == []
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_cancelled_run_is_stopped_whenever_it_is_taken_up(left: World, moment: Moment) -> None:
+def test_a_cancelled_run_is_stopped_whenever_it_is_resumed(
+    left: Environment, moment: Moment
+) -> None:
     take_up(left, moment, cancel)
     assert_stopped(left, "Cancelled")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_deleted_run_is_stopped_whenever_it_is_taken_up(left: World, moment: Moment) -> None:
+def test_a_deleted_run_is_stopped_whenever_it_is_resumed(left: Environment, moment: Moment) -> None:
     take_up(left, moment, delete)
     left.until_gone("one")
     assert pods(left) == []
 
 
-def test_a_cancel_that_the_dead_process_had_noted_stops_the_run(left: World) -> None:
+def test_a_cancellation_recorded_by_the_dead_process_stops_the_run(left: Environment) -> None:
     cancel(left)
     status = left.get()["status"]
     condition = {"type": "CancelAsked", "status": "True", "reason": "Cancelled", "message": ""}
@@ -136,8 +138,8 @@ def test_a_cancel_that_the_dead_process_had_noted_stops_the_run(left: World) -> 
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_phase_whose_time_is_over_is_stopped_whenever_its_run_is_taken_up(
-    left: World, clock: SetClock, moment: Moment
+def test_a_phase_that_times_out_is_stopped_whenever_its_run_is_resumed(
+    left: Environment, clock: SetClock, moment: Moment
 ) -> None:
     # The rest of its time passes while the run is taken up, or soon after that.
     clock.set_by = timedelta(hours=2) if moment == "before" else timedelta(minutes=60, seconds=-1)
@@ -146,26 +148,26 @@ def test_a_phase_whose_time_is_over_is_stopped_whenever_its_run_is_taken_up(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_suspended_run_ends_its_phase_and_begins_no_other_whenever_it_is_taken_up(
-    world: World, moment: Moment
+def test_a_suspended_run_finishes_its_phase_and_starts_no_other_when_it_is_resumed(
+    env: Environment, moment: Moment
 ) -> None:
     gate = phase("Gate", args={"gate": "gate"})
-    world.create(blueprint(gate, phase("Echo")), actionset())
-    first = world.controller(identity="one-pod")
-    world.until_state("running")
+    env.create(blueprint(gate, phase("Echo")), actionset())
+    first = env.controller(identity="one-pod")
+    env.until_state("running")
     first.kill()
     if moment == "before":
-        patch_spec(world, suspend=True)
-    second = world.controller(identity="one-pod")
+        patch_spec(env, suspend=True)
+    second = env.controller(identity="one-pod")
     if moment == "after":
         while not second.active_runs:
             time.sleep(0.01)
     if moment != "before":
-        patch_spec(world, suspend=True)
-    world.until(lambda obj: "Suspended" in str(obj["status"].get("conditions")))
-    world.open_gate()
-    found = world.until(lambda obj: "complete" in str(obj["status"]["actions"][0]["phases"][0]))
-    phases = (read_status_data(found) or {})["actions"][0]["phases"]
-    assert [each["state"] for each in phases] == ["complete", "pending"]
-    patch_spec(world, suspend=False)
-    world.until_state("complete")
+        patch_spec(env, suspend=True)
+    env.until(lambda obj: "Suspended" in str(obj["status"].get("conditions")))
+    env.open_gate()
+    completed = env.until(lambda obj: "complete" in str(obj["status"]["actions"][0]["phases"][0]))
+    phases = (read_status_data(completed) or {})["actions"][0]["phases"]
+    assert [entry["state"] for entry in phases] == ["complete", "pending"]
+    patch_spec(env, suspend=False)
+    env.until_state("complete")

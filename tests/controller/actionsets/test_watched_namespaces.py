@@ -6,7 +6,7 @@ from threading import Event
 from typing import Any
 
 from kanister_py.core.kube.resources import NAMESPACES
-from tests.controller.conftest import World, actionset, blueprint, phase
+from tests.controller.conftest import Environment, actionset, blueprint, phase
 
 
 class Lagging:
@@ -25,14 +25,14 @@ class Lagging:
         return self._cluster.watch(resource, **options)
 
 
-def test_a_phase_sees_what_it_has_just_done_to_a_namespace(world: World) -> None:
-    world.create(blueprint(phase("Brand", args={"colour": "{{ .Options.colour }}"})))
-    lagging = Lagging(world.cluster)
-    world.controller(lagging)
+def test_a_phase_sees_its_own_change_of_a_namespace(env: Environment) -> None:
+    env.create(blueprint(phase("Brand", args={"colour": "{{ .Options.colour }}"})))
+    lagging = Lagging(env.cluster)
+    env.controller(lagging)
     try:
         for colour in ("red", "green", "blue"):
-            world.create(actionset(colour, action={"options": {"colour": colour}}))
-            status = world.until_state("complete", colour)
+            env.create(actionset(colour, action={"options": {"colour": colour}}))
+            status = env.until_state("complete", colour)
             assert status["actions"][0]["phases"][0]["output"] == {"found": colour}
     finally:
         lagging.goes_on.set()

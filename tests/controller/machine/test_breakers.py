@@ -74,19 +74,19 @@ class Place:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    made = Place()
-    yield made
-    made.timers.close()
+    fresh = Place()
+    yield fresh
+    fresh.timers.close()
 
 
-def test_one_that_fails_again_and_again_is_not_called_for_a_while(place: Place) -> None:
+def test_a_function_that_fails_repeatedly_is_paused(place: Place) -> None:
     place.break_down()
     before = place.function.calls
     assert [place.call() for _ in range(10)] == [FunctionPaused.reason] * 10
     assert place.function.calls == before
 
 
-def test_one_that_never_answered_is_left_alone_after_one_call_that_took_long(
+def test_a_function_that_never_answered_is_paused_after_one_long_call(
     place: Place,
 ) -> None:
     place.breakers.note_failure("new", "it did not answer in time", 5.0)
@@ -96,7 +96,7 @@ def test_one_that_never_answered_is_left_alone_after_one_call_that_took_long(
     assert place.breakers.why_paused("known") == ""
 
 
-def test_one_that_has_answered_before_is_left_alone_after_three_calls_that_timed_out(
+def test_a_function_that_answered_before_is_paused_after_three_timeouts(
     place: Place,
 ) -> None:
     place.function.error, place.function.takes_seconds = None, 0.1
@@ -128,21 +128,21 @@ def test_a_function_is_proven_once_it_has_answered_until_a_newer_revision_fails(
     assert not place.breakers.is_proven("x")
 
 
-def test_one_that_is_away_for_less_than_a_second_is_called_all_the_time(place: Place) -> None:
+def test_a_function_that_is_down_for_less_than_a_second_is_not_paused(place: Place) -> None:
     assert {place.call() for _ in range(50)} == {FunctionUnavailable.reason}
     place.function.error = None
     assert place.call() == ""
     assert place.breakers.open_count == 0
 
 
-def test_only_one_call_at_a_time_tries_it(place: Place) -> None:
+def test_a_paused_function_gets_one_trial_call_at_a_time(place: Place) -> None:
     place.break_down()
     place.clock.advance(LONGEST_WAIT_SECONDS)
     assert place.breakers.why_paused("x-1") == ""
     assert place.breakers.why_paused("x-1") == "it is away"
 
 
-def test_one_of_those_that_wait_is_looked_at_every_few_seconds(place: Place) -> None:
+def test_one_waiting_key_is_queued_every_few_seconds(place: Place) -> None:
     place.break_down()
     for name in ("ann", "bob", "cay"):
         assert place.breakers.hold("x-1", name)
@@ -153,7 +153,7 @@ def test_one_of_those_that_wait_is_looked_at_every_few_seconds(place: Place) -> 
         assert place.call() == FunctionUnavailable.reason
 
 
-def test_one_that_waits_alone_is_looked_at_again_after_a_try_that_took_long(place: Place) -> None:
+def test_a_key_that_waits_alone_is_queued_again_after_a_long_trial(place: Place) -> None:
     place.break_down()
     assert place.breakers.hold("x-1", "ann")
     place.clock.advance(LONGEST_WAIT_SECONDS)
@@ -169,7 +169,7 @@ def test_one_that_waits_alone_is_looked_at_again_after_a_try_that_took_long(plac
     assert place.looked.get(timeout=180) == "ann"
 
 
-def test_all_that_wait_are_looked_at_once_it_answers(place: Place) -> None:
+def test_all_waiting_keys_are_queued_when_the_function_answers(place: Place) -> None:
     place.break_down()
     for name in ("ann", "bob", "cay"):
         place.breakers.hold("x-1", name)
@@ -181,7 +181,7 @@ def test_all_that_wait_are_looked_at_once_it_answers(place: Place) -> None:
     assert not place.breakers.hold("x-1", "dan")
 
 
-def test_a_try_that_hangs_ends_before_its_timeout(place: Place) -> None:
+def test_a_hanging_trial_call_is_cut_short(place: Place) -> None:
     place.function.error, place.function.takes_seconds = None, 6.0
     assert place.call() == ""
     place.function.error, place.function.takes_seconds = FunctionUnavailable, 0.0
@@ -194,7 +194,7 @@ def test_a_try_that_hangs_ends_before_its_timeout(place: Place) -> None:
     assert place.function.timeouts == [12.0, 12.0, 12.0]
 
 
-def test_one_that_has_never_answered_is_given_more_time_at_each_try(place: Place) -> None:
+def test_the_timeout_of_trials_grows_for_a_function_that_never_answered(place: Place) -> None:
     place.break_down()
     del place.function.timeouts[:]
     for _ in range(6):
@@ -203,7 +203,7 @@ def test_one_that_has_never_answered_is_given_more_time_at_each_try(place: Place
     assert place.function.timeouts == [4.0, 8.0, 16.0, 32.0, 64.0, 4.0]
 
 
-def test_one_that_says_something_wrong_does_answer(place: Place) -> None:
+def test_an_invalid_response_counts_as_an_answer(place: Place) -> None:
     place.function.error = FunctionAnswerInvalid
     for _ in range(10):
         assert place.call() == FunctionAnswerInvalid.reason

@@ -84,7 +84,7 @@ def test_over_a_year_both_sides_trust_each_other_every_day(
     assert len(authorities) > 2
 
 
-def test_what_is_still_good_is_not_written_again(
+def test_valid_certificates_are_not_written_again(
     keeper: CertificateKeeper, cluster: MemoryCluster
 ) -> None:
     keeper.keep_certificate("ns", "fn-tls", NAMES, keeper.keep_authority("ns", "root-ca"))
@@ -93,7 +93,7 @@ def test_what_is_still_good_is_not_written_again(
     assert (_version(cluster, "root-ca"), _version(cluster, "fn-tls")) == before
 
 
-def test_an_authority_that_somebody_else_made_is_taken_and_never_regenerated(
+def test_an_authority_of_another_program_is_used_and_never_replaced(
     keeper: CertificateKeeper, cluster: MemoryCluster, certificates: X509Certificates
 ) -> None:
     theirs = certificates.new_authority("theirs", timedelta(days=3650))
@@ -113,7 +113,7 @@ def test_an_authority_that_somebody_else_made_is_taken_and_never_regenerated(
     assert _version(cluster, "root-ca") == before
 
 
-def test_an_authority_whose_key_is_missing_is_a_clear_error_and_is_left_alone(
+def test_an_authority_without_its_key_is_an_error_and_is_not_replaced(
     keeper: CertificateKeeper, cluster: MemoryCluster, certificates: X509Certificates
 ) -> None:
     theirs = certificates.new_authority("theirs", timedelta(days=3650))
@@ -130,7 +130,7 @@ def test_an_authority_whose_key_is_missing_is_a_clear_error_and_is_left_alone(
     assert set(cluster.get(SECRETS, "root-ca", namespace="ns")["data"]) == {"tls.crt"}
 
 
-def test_a_service_that_gets_another_name_gets_another_certificate(
+def test_a_new_dns_name_leads_to_a_new_certificate(
     keeper: CertificateKeeper, certificates: X509Certificates
 ) -> None:
     authority = keeper.keep_authority("ns", "root-ca")

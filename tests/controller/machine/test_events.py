@@ -24,18 +24,16 @@ def cluster() -> MemoryCluster:
 
 @pytest.fixture
 def poster(cluster: MemoryCluster) -> Iterator[EventPoster]:
-    made = EventPoster(cluster, SystemClock(), host="here")
-    yield made
-    made.close()
+    event_poster = EventPoster(cluster, SystemClock(), host="here")
+    yield event_poster
+    event_poster.close()
 
 
 def events_in(cluster: MemoryCluster) -> list[dict[str, Any]]:
     return cluster.list(EVENTS, namespace="default").items
 
 
-def test_what_happens_again_is_counted_not_told_again(
-    cluster: MemoryCluster, poster: EventPoster
-) -> None:
+def test_a_repeated_event_increases_the_count(cluster: MemoryCluster, poster: EventPoster) -> None:
     with cluster.watch(EVENTS, namespace="default", timeout_seconds=60) as watch:
         for _ in range(3):
             poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
@@ -60,9 +58,7 @@ def test_events_of_cluster_scoped_objects_are_posted_in_the_default_namespace() 
     poster.close()
 
 
-def test_an_event_that_has_expired_is_told_anew(
-    cluster: MemoryCluster, poster: EventPoster
-) -> None:
+def test_an_expired_event_is_created_again(cluster: MemoryCluster, poster: EventPoster) -> None:
     with cluster.watch(EVENTS, namespace="default", timeout_seconds=60) as watch:
         poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
         first = next(watch).object["metadata"]["name"]
@@ -72,7 +68,7 @@ def test_an_event_that_has_expired_is_told_anew(
     assert kinds == ["DELETED", "ADDED"]
 
 
-def test_what_cannot_be_told_is_left_out(cluster: MemoryCluster) -> None:
+def test_events_that_cannot_be_posted_are_dropped(cluster: MemoryCluster) -> None:
     dropped = Event()
 
     class NoEvents:
@@ -105,7 +101,7 @@ class Slow:
         return self._cluster.create(event)
 
 
-def test_events_of_several_objects_are_posted_side_by_side(cluster: MemoryCluster) -> None:
+def test_events_of_several_objects_are_posted_in_parallel(cluster: MemoryCluster) -> None:
     slow: Any = Slow(cluster, at_once=3)
     poster = EventPoster(slow, SystemClock(), threads=3)
     for name in ("one", "two", "three"):
@@ -129,7 +125,7 @@ def test_events_of_one_object_are_posted_in_order_and_all_of_them_at_a_stop(
     assert not dropped
 
 
-def test_what_is_left_when_the_time_is_over_is_counted(cluster: MemoryCluster) -> None:
+def test_events_left_at_the_timeout_are_counted_as_dropped(cluster: MemoryCluster) -> None:
     dropped: list[None] = []
     stuck: Any = Slow(cluster, at_once=2)
     poster = EventPoster(stuck, SystemClock(), threads=1, on_dropped=lambda: dropped.append(None))
@@ -140,7 +136,7 @@ def test_what_is_left_when_the_time_is_over_is_counted(cluster: MemoryCluster) -
     stuck._full.abort()
 
 
-def test_an_event_wakes_one_of_those_who_have_nothing_to_post(cluster: MemoryCluster) -> None:
+def test_an_event_wakes_one_idle_thread(cluster: MemoryCluster) -> None:
     rests = Condition()
     waits = 0
 

@@ -16,7 +16,14 @@ from kanister_py.core.actionsets.partitions import ACTS_ON
 from kanister_py.core.kube.resources import LEASES
 from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.loading import load_function
-from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase, registry
+from tests.controller.conftest import (
+    PATIENCE_SECONDS,
+    Environment,
+    actionset,
+    blueprint,
+    phase,
+    registry,
+)
 from tests.fake_clock import FakeClock
 
 # Looks often, and is not lost on a machine that is busy for long.
@@ -42,49 +49,49 @@ class Composes:
         pass
 
 
-def composing(world: World, name: str, *, alone: bool) -> tuple[Controller, Composes]:
+def composing(env: Environment, name: str, *, alone: bool) -> tuple[Controller, Composes]:
     part = Composes()
     controller = Controller(
-        world.cluster,
+        env.cluster,
         FunctionSource(registry(), load_function),
-        clock=world.clock,
+        clock=env.clock,
         settings=ControllerSettings(
             identity=name, runs_actionsets=not alone, composes=True, stands_by=True, terms=QUICK
         ),
         parts=[part],
     )
-    world.controllers.append(controller)
+    env.controllers.append(controller)
     controller.start()
     return controller, part
 
 
 def lease(
-    world: World,
+    env: Environment,
     name: str,
     holder: str,
     notes: Sequence[tuple[str, str]] = (),
     *,
     seconds: int = 3600,
 ) -> None:
-    made: dict[str, Any] = {
+    lease_obj: dict[str, Any] = {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": name, "namespace": "default", "annotations": dict(notes)},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": "x"},
     }
-    world.create(made)
+    env.create(lease_obj)
 
 
-def test_who_only_composes_leads_beside_who_runs_actionsets(world: World) -> None:
-    world.create(blueprint(phase("Echo")))
-    world.controller(terms=QUICK)
-    _, part = composing(world, "composer", alone=True)
+def test_a_composer_leads_next_to_a_controller_of_actionsets(env: Environment) -> None:
+    env.create(blueprint(phase("Echo")))
+    env.controller(terms=QUICK)
+    _, part = composing(env, "composer", alone=True)
     assert part.began.wait(PATIENCE_SECONDS)
-    world.create(actionset())
-    world.until_state("complete")
+    env.create(actionset())
+    env.until_state("complete")
     leases = {
         obj["metadata"]["name"]: obj["metadata"]["annotations"][ACTS_ON]
-        for obj in world.cluster.list(LEASES).items
+        for obj in env.cluster.list(LEASES).items
     }
     assert leases == {LEASE_NAME: "actionsets", COMPOSING_LEASE_NAME: "compositions"}
 
@@ -96,12 +103,12 @@ def test_who_only_composes_leads_beside_who_runs_actionsets(world: World) -> Non
         pytest.param(True, False, id="from two to one"),
     ],
 )
-def test_the_next_composes_only_when_the_one_before_has_ended(
-    world: World, first: bool, second: bool
+def test_the_next_composer_starts_only_when_the_one_before_has_ended(
+    env: Environment, first: bool, second: bool
 ) -> None:
-    before, part = composing(world, "before", alone=first)
+    before, part = composing(env, "before", alone=first)
     assert part.began.wait(PATIENCE_SECONDS)
-    _, following = composing(world, "after", alone=second)
+    _, following = composing(env, "after", alone=second)
     # Long enough for both its Lease and many looks at the other.
     assert not following.began.wait(0.5)
     before.stop()
@@ -116,23 +123,23 @@ def test_the_next_composes_only_when_the_one_before_has_ended(
         pytest.param([(ACTS_ON, "actionsets")], False, id="who runs ActionSets"),
     ],
 )
-def test_a_holder_says_what_it_acts_on(
-    world: World, notes: list[tuple[str, str]], waits: bool
+def test_the_annotations_of_a_lease_decide_whether_its_holder_composes(
+    env: Environment, notes: list[tuple[str, str]], waits: bool
 ) -> None:
-    lease(world, LEASE_NAME, "somebody", notes)
-    _, part = composing(world, "composer", alone=True)
+    lease(env, LEASE_NAME, "somebody", notes)
+    _, part = composing(env, "composer", alone=True)
     assert part.began.wait(0.5 if waits else PATIENCE_SECONDS) is not waits
 
 
-def test_a_holder_that_has_died_is_waited_for_as_long_as_its_term(world: World) -> None:
-    lease(world, LEASE_NAME, "dead", seconds=20)
+def test_the_wait_for_a_dead_holder_ends_with_its_term(env: Environment) -> None:
+    lease(env, LEASE_NAME, "dead", seconds=20)
     clock = FakeClock(jumps=True)
-    wait_for_composer(world.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
+    wait_for_composer(env.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
     assert 20 <= clock.monotonic() < 25
 
 
-def test_who_is_stopped_waits_no_longer(world: World) -> None:
-    lease(world, LEASE_NAME, "somebody")
-    controller, part = composing(world, "composer", alone=True)
+def test_stopping_ends_the_wait_for_another_composer(env: Environment) -> None:
+    lease(env, LEASE_NAME, "somebody")
+    controller, part = composing(env, "composer", alone=True)
     controller.stop()
     assert not part.began.is_set()

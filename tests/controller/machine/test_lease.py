@@ -111,7 +111,7 @@ def replicas() -> Iterator[tuple[Replica, Replica]]:
         replica.leadership.abandon()
 
 
-def test_one_leads_and_the_other_waits_for_as_long_as_it_renews(
+def test_a_standby_waits_while_the_leader_renews(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, second = replicas
@@ -122,7 +122,7 @@ def test_one_leads_and_the_other_waits_for_as_long_as_it_renews(
     assert not second.leads.is_set()
 
 
-def test_after_a_kill_another_one_leads_within_fifteen_seconds(
+def test_after_a_kill_another_replica_leads_within_fifteen_seconds(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, second = replicas
@@ -135,7 +135,7 @@ def test_after_a_kill_another_one_leads_within_fifteen_seconds(
     assert second.leadership.is_leader
 
 
-def test_a_leader_that_cannot_renew_stops_before_the_next_one_begins(
+def test_a_leader_that_cannot_renew_stops_before_the_next_one_starts(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, second = replicas
@@ -150,7 +150,7 @@ def test_a_leader_that_cannot_renew_stops_before_the_next_one_begins(
     assert second.leadership.is_leader
 
 
-def test_who_has_once_been_told_that_it_is_over_is_never_told_otherwise(
+def test_lost_leadership_is_never_regained(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, _ = replicas
@@ -162,7 +162,7 @@ def test_who_has_once_been_told_that_it_is_over_is_never_told_otherwise(
     assert not first.leadership.is_leader
 
 
-def test_a_short_outage_costs_nobody_the_lead(replicas: tuple[Replica, Replica]) -> None:
+def test_a_short_outage_does_not_change_the_leader(replicas: tuple[Replica, Replica]) -> None:
     first, second = replicas
     first.start()
     second.start()
@@ -175,7 +175,7 @@ def test_a_short_outage_costs_nobody_the_lead(replicas: tuple[Replica, Replica])
     assert not second.leads.is_set()
 
 
-def test_who_stops_in_good_order_is_followed_at_the_next_look(
+def test_a_released_lease_is_taken_over_at_the_next_attempt(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, second = replicas
@@ -188,7 +188,7 @@ def test_who_stops_in_good_order_is_followed_at_the_next_look(
     assert second.leadership.is_leader
 
 
-def test_who_does_not_stand_by_is_refused_by_one_that_renews(
+def test_without_standby_a_live_leader_is_an_error(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, second = replicas
@@ -201,7 +201,7 @@ def test_who_does_not_stand_by_is_refused_by_one_that_renews(
     assert "a controller for other objects needs its own --partition or --home" in refusal
 
 
-def test_who_does_not_stand_by_still_follows_one_that_is_dead(
+def test_without_standby_a_dead_leader_is_replaced(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, second = replicas
@@ -213,7 +213,7 @@ def test_who_does_not_stand_by_still_follows_one_that_is_dead(
     assert second.leadership.is_leader
 
 
-def test_who_cannot_take_the_lease_says_so_once_for_as_long_as_the_reason_is_the_same(
+def test_a_failure_to_take_the_lease_is_logged_once_per_reason(
     replicas: tuple[Replica, Replica], caplog: pytest.LogCaptureFixture
 ) -> None:
     first, _ = replicas
@@ -229,7 +229,9 @@ def test_who_cannot_take_the_lease_says_so_once_for_as_long_as_the_reason_is_the
     assert first.leadership.is_leader
 
 
-def test_who_lost_the_lease_says_who_holds_it_now(replicas: tuple[Replica, Replica]) -> None:
+def test_the_reason_of_lost_leadership_names_the_new_holder(
+    replicas: tuple[Replica, Replica],
+) -> None:
     first, _ = replicas
     first.start()
     lease = first.cluster.get(LEASES, "lease", namespace="default")
@@ -239,7 +241,7 @@ def test_who_lost_the_lease_says_who_holds_it_now(replicas: tuple[Replica, Repli
     assert first.leadership.why_lost == "second holds the lease default/lease now"
 
 
-def test_who_cannot_renew_the_lease_says_why_and_that_nobody_is_known_to_hold_it(
+def test_the_reason_of_a_failed_renewal_names_the_error(
     replicas: tuple[Replica, Replica],
 ) -> None:
     first, _ = replicas
@@ -253,7 +255,7 @@ def test_who_cannot_renew_the_lease_says_why_and_that_nobody_is_known_to_hold_it
     )
 
 
-def test_a_pod_that_comes_back_under_its_name_leads_at_once() -> None:
+def test_a_restarted_pod_with_the_same_name_leads_at_once() -> None:
     cluster = MemoryCluster(clock=FakeClock())
     before, after = Replica(cluster, "one-pod"), Replica(cluster, "one-pod")
     assert before.leadership.acquire()
@@ -263,7 +265,7 @@ def test_a_pod_that_comes_back_under_its_name_leads_at_once() -> None:
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("one-pod", 0)
 
 
-def test_who_may_not_act_does_not_get_through_to_the_cluster() -> None:
+def test_requests_without_leadership_do_not_reach_the_cluster() -> None:
     replica = Replica(MemoryCluster(clock=FakeClock()), "one")
     fenced = FencedCluster(
         MemoryCluster(clock=SystemClock()),
@@ -276,7 +278,7 @@ def test_who_may_not_act_does_not_get_through_to_the_cluster() -> None:
         fenced.list(CONFIG_MAPS)
 
 
-def test_who_has_no_right_to_leases_says_after_a_while_that_it_can_never_lead() -> None:
+def test_a_missing_permission_for_leases_is_reported_after_a_while() -> None:
     replica = Replica(MemoryCluster(clock=FakeClock()), "one")
     replica.cluster.refuses = True
     waiting = Thread(target=replica.leadership.acquire, daemon=True)
@@ -293,7 +295,7 @@ def test_who_has_no_right_to_leases_says_after_a_while_that_it_can_never_lead() 
     replica.leadership.close()
 
 
-def test_what_a_leader_that_was_would_delete_has_changed_meanwhile() -> None:
+def test_a_former_leader_cannot_delete_objects_that_have_changed() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     lease = cluster.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
@@ -364,7 +366,7 @@ class Closing:
         pytest.param("replace", Closing.after, id="after it was written"),
     ],
 )
-def test_a_lease_that_is_given_back_while_it_is_renewed_is_free(
+def test_a_lease_that_is_released_during_a_renewal_is_free(
     call: str, when: Callable[[Closing, Callable[[], Any]], Any]
 ) -> None:
     closing = Closing()
@@ -376,7 +378,7 @@ def test_a_lease_that_is_given_back_while_it_is_renewed_is_free(
     assert lease["spec"]["holderIdentity"] == ""
 
 
-def test_who_is_closed_while_it_takes_a_lease_gives_it_back() -> None:
+def test_a_lease_that_is_taken_while_closing_is_released() -> None:
     closing = Closing()
     closing.way.happens.append(("create", closing.after))
     assert not closing.leadership.acquire()

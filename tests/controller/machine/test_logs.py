@@ -47,7 +47,7 @@ class Stuck(io.StringIO):
         return super().write(text)
 
 
-def test_all_that_was_logged_is_written_in_order_at_the_end() -> None:
+def test_all_records_are_written_in_order_at_the_end() -> None:
     stream = io.StringIO()
     set_up_logging("json", stream)
     for number in range(1000):
@@ -57,7 +57,7 @@ def test_all_that_was_logged_is_written_in_order_at_the_end() -> None:
     assert lines == [f"line {number}" for number in range(1000)]
 
 
-def test_who_logs_does_not_wait_for_a_reader_that_reads_nothing() -> None:
+def test_logging_does_not_block_when_the_reader_hangs() -> None:
     stream = Stuck()
     set_up_logging("text", stream)
     for number in range(30_000):
@@ -71,7 +71,7 @@ def test_who_logs_does_not_wait_for_a_reader_that_reads_nothing() -> None:
     assert "lines of the log were dropped" in written
 
 
-def test_what_is_logged_is_as_it_was_then() -> None:
+def test_arguments_are_formatted_when_the_record_is_logged() -> None:
     stream = Stuck()
     set_up_logging("text", stream)
     seen = ["before"]
@@ -82,7 +82,7 @@ def test_what_is_logged_is_as_it_was_then() -> None:
     assert "before" in stream.getvalue()
 
 
-def test_a_traceback_is_written_with_its_line() -> None:
+def test_a_traceback_is_written_with_its_record() -> None:
     stream = io.StringIO()
     set_up_logging("text", stream)
     try:
@@ -93,7 +93,7 @@ def test_a_traceback_is_written_with_its_line() -> None:
     assert "ValueError: no luck" in stream.getvalue()
 
 
-def test_who_logs_meets_nobody_at_a_lock() -> None:
+def test_logging_takes_no_lock() -> None:
     set_up_logging("text", io.StringIO())
     (handler,) = logging.getLogger().handlers
     assert handler.lock is not None

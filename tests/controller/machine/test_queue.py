@@ -60,7 +60,7 @@ def _take_now(queue: WorkQueue[Key]) -> Key | None:
         queue._clock.wait = before  # type: ignore[method-assign] # as above
 
 
-def test_a_group_that_is_busy_keeps_only_its_own_waiting() -> None:
+def test_a_busy_group_delays_only_its_own_keys() -> None:
     queue = queue_of(2)
     hung: list[Key] = [("hung", "a", number) for number in range(10)]
     well: list[Key] = [("well", "b", number) for number in range(2)]
@@ -72,7 +72,7 @@ def test_a_group_that_is_busy_keeps_only_its_own_waiting() -> None:
     assert taken(queue) == [hung[2]]
 
 
-def test_one_that_leaves_its_group_while_it_waits_keeps_nobody_behind_it_waiting() -> None:
+def test_a_parked_key_whose_groups_change_does_not_block_its_old_group() -> None:
     clock = FakeClock()
     one, two, three = keys = [("one", "a", number) for number in range(3)]
     calls = dict.fromkeys(keys, (("function", 1),))
@@ -90,7 +90,7 @@ def test_one_that_leaves_its_group_while_it_waits_keeps_nobody_behind_it_waiting
     assert queue.is_idle
 
 
-def test_a_function_that_exits_ends_no_thread_that_looks() -> None:
+def test_a_function_that_exits_does_not_end_the_thread() -> None:
     clock, seen = FakeClock(), Event()
     loop: WorkLoop[str] = WorkLoop("Resource", part_tools(MemoryCluster(clock=clock), clock))
 
@@ -110,7 +110,7 @@ def test_a_function_that_exits_ends_no_thread_that_looks() -> None:
     loop.close()
 
 
-def test_the_age_of_the_oldest_is_that_of_who_waits_for_longest() -> None:
+def test_the_oldest_age_is_that_of_the_key_that_waits_longest() -> None:
     clock = FakeClock()
     queue = queue_of(1, clock)
     for number in range(2):
@@ -121,14 +121,14 @@ def test_the_age_of_the_oldest_is_that_of_who_waits_for_longest() -> None:
     assert queue.oldest_seconds == 10
 
 
-def test_a_failure_waits_for_a_minute_at_the_most() -> None:
+def test_the_delay_after_failures_is_at_most_a_minute() -> None:
     queue = queue_of(1)
     waits = [queue.add_rate_limited(("one", "a", 1)) for _ in range(40)]
     assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
     assert max(waits) == 60.0
 
 
-def test_what_fails_more_often_than_its_rule_allows_is_given_up() -> None:
+def test_a_key_is_given_up_after_more_failures_than_the_rule_allows() -> None:
     clock = FakeClock()
     tools = part_tools(MemoryCluster(clock=clock), clock)
     given_up: Queue[str] = Queue()
@@ -157,7 +157,7 @@ def test_what_fails_more_often_than_its_rule_allows_is_given_up() -> None:
     st.integers(1, 3),
     st.randoms(use_true_random=False),
 )
-def test_every_key_comes_in_the_end_and_no_group_has_more_than_its_share(
+def test_every_key_is_processed_and_no_group_exceeds_its_limit(
     keys: list[Key], most: int, chance: object
 ) -> None:
     queue = queue_of(most)
@@ -181,7 +181,7 @@ def test_every_key_comes_in_the_end_and_no_group_has_more_than_its_share(
 
 
 @pytest.mark.parametrize("where", ["ready", "behind its group"])
-def test_what_is_added_twice_comes_once(where: str) -> None:
+def test_a_key_that_is_added_twice_is_queued_once(where: str) -> None:
     queue = queue_of(1)
     first, second = ("one", "a", 1), ("one", "a", 2)
     queue.add(first)

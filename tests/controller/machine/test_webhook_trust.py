@@ -40,10 +40,10 @@ def configuration(cluster: MemoryCluster) -> None:
 
 
 def bundles(cluster: MemoryCluster) -> set[str]:
-    found = cluster.get(CONFIGURATIONS, "kanister-py")
+    stored = cluster.get(CONFIGURATIONS, "kanister-py")
     return {
         base64.b64decode(webhook["clientConfig"].get("caBundle", "")).decode()
-        for webhook in found["webhooks"]
+        for webhook in stored["webhooks"]
     }
 
 
@@ -72,12 +72,14 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def cluster(clock: FakeClock) -> MemoryCluster:
-    made = MemoryCluster(clock=clock)
-    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kanister"}})
-    return made
+    memory_cluster = MemoryCluster(clock=clock)
+    memory_cluster.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kanister"}}
+    )
+    return memory_cluster
 
 
-def test_every_entry_is_told_whom_to_trust(cluster: MemoryCluster, clock: FakeClock) -> None:
+def test_every_webhook_entry_gets_the_bundle(cluster: MemoryCluster, clock: FakeClock) -> None:
     configuration(cluster)
     replica = Replica(cluster, clock)
     assert replica.trust.check()
@@ -87,7 +89,7 @@ def test_every_entry_is_told_whom_to_trust(cluster: MemoryCluster, clock: FakeCl
     assert replica.trust.check() == ""
 
 
-def test_a_second_look_changes_nothing(cluster: MemoryCluster, clock: FakeClock) -> None:
+def test_a_second_run_changes_nothing(cluster: MemoryCluster, clock: FakeClock) -> None:
     configuration(cluster)
     replica = Replica(cluster, clock)
     replica.trust.renew()
@@ -105,7 +107,7 @@ def test_all_replicas_use_one_certificate(cluster: MemoryCluster, clock: FakeClo
     assert one.used == other.used
 
 
-def test_an_upgrade_that_forgets_the_authority_is_mended(
+def test_a_bundle_that_an_upgrade_removed_is_restored(
     cluster: MemoryCluster, clock: FakeClock
 ) -> None:
     configuration(cluster)
@@ -118,7 +120,7 @@ def test_an_upgrade_that_forgets_the_authority_is_mended(
     assert bundles(cluster) == expected
 
 
-def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
+def test_over_twelve_years_every_used_certificate_is_trusted(
     cluster: MemoryCluster, clock: FakeClock
 ) -> None:
     """The authority itself comes to its end in this time, and another one follows."""
@@ -133,8 +135,8 @@ def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
         clock.advance(timedelta(days=10).total_seconds())
     assert len(replica.used) > 20
     authorities = set()
-    for pair, known in zip(replica.used, replica.bundles, strict=True):
-        (bundle,) = known
+    for pair, expected_bundle in zip(replica.used, replica.bundles, strict=True):
+        (bundle,) = expected_bundle
         signers = [
             part
             for part in bundle.split("-----END CERTIFICATE-----\n")
@@ -146,7 +148,7 @@ def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
     assert len(authorities) == 2
 
 
-def test_a_process_without_webhook_keeps_a_certificate_of_its_own(
+def test_a_process_without_webhook_has_its_own_certificate(
     cluster: MemoryCluster, clock: FakeClock
 ) -> None:
     configuration(cluster)

@@ -9,31 +9,31 @@ import pytest
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.exports import Exported, record_of
 from kanister_py.executor.take_in_export import import_objects
-from tests.controller.conftest import Counted, World, actionset, blueprint, phase
+from tests.controller.conftest import Counted, Environment, actionset, blueprint, phase
 
 MANY = 25
 
 
-@pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
-def test_a_record_that_is_taken_in_runs_nothing(world: World) -> None:
-    world.create(blueprint(phase("Counted")))
+@pytest.mark.parametrize("env", ["ours", "kanisters"], indirect=True)
+def test_an_imported_record_runs_nothing(env: Environment) -> None:
+    env.create(blueprint(phase("Counted")))
     artifacts = {"dump": {"keyValue": {"path": "x"}}}
     actions = [{"name": "act", "blueprint": "made-up", "artifacts": artifacts}]
     ended = {"state": "complete", "actions": actions}
     records = []
     for number in range(MANY):
-        made = {**actionset(f"night-{number}"), "status": ended}
-        record = record_of(made)
+        manifest = {**actionset(f"night-{number}"), "status": ended}
+        record = record_of(manifest)
         assert record is not None
         records.append(record)
-    controller = world.controller()
-    for _ in import_objects(world.cluster, Exported(backups=records), suspends=True):
+    controller = env.controller()
+    for _ in import_objects(env.cluster, Exported(backups=records), suspends=True):
         pass
     # What comes after them is run, so that they have all been looked at.
-    world.create(actionset("after"))
-    world.until_state("complete", "after")
+    env.create(actionset("after"))
+    env.until_state("complete", "after")
     assert Counted.calls == [Counted.calls[0]]
-    for obj in world.cluster.list(ACTION_SETS).items:
+    for obj in env.cluster.list(ACTION_SETS).items:
         if obj["metadata"]["name"] != "after":
             assert obj["status"]["state"] == "complete", json.dumps(obj)
             assert "suspend" not in obj["spec"]
