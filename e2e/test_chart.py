@@ -60,9 +60,9 @@ class Helm:
     def __call__(
         self, *words: str, values: Mapping[str, Any] | None = None, refused: bool = False
     ) -> str:
-        given = self._folder / "values.json"
-        given.write_text(json.dumps(values or {}))
-        with_values = ["--values", str(given)] if values is not None else []
+        file = self._folder / "values.json"
+        file.write_text(json.dumps(values or {}))
+        with_values = ["--values", str(file)] if values is not None else []
         own = {key: str(self._folder / key) for key in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME")}
         where = ["--kubeconfig", str(self._kubeconfig)] if self._kubeconfig else []
         done = subprocess.run(
@@ -88,7 +88,7 @@ class Helm:
             # There is no cluster to look at.
             values={"crds": {"install": True}, **values},
         )
-        return [each for each in yaml.safe_load_all(text) if each]
+        return [obj for obj in yaml.safe_load_all(text) if obj]
 
 
 @pytest.fixture
@@ -116,17 +116,16 @@ def chart(helm: Path, tmp_path: Path) -> Helm:
 )
 def test_the_chart_is_sound(chart: Helm, values: dict[str, Any]) -> None:
     chart("lint", "--strict", str(CHART), values=values)
-    found = chart.objects(values)
+    objects = chart.objects(values)
     names = [
-        (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"])
-        for each in found
+        (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]) for obj in objects
     ]
     assert len(names) == len(set(names))
     assert ("Deployment", HOME, "kanister-py") in names
 
 
 def of_kind(objects: Iterable[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
-    return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+    return {obj["metadata"]["name"]: obj for obj in objects if obj["kind"] == kind}
 
 
 BLUEPRINTS = {each["metadata"]["name"] for each in read_definitions("blueprints")}
@@ -174,13 +173,13 @@ def test_the_definitions_are_those_of_what_is_enabled_and_outlive_the_chart(
 def test_nothing_in_the_chart_reads_secrets_but_its_own(
     chart: Helm, values: dict[str, Any]
 ) -> None:
-    for each in chart.objects(values):
-        for rule in each.get("rules") or ():
+    for obj in chart.objects(values):
+        for rule in obj.get("rules") or ():
             assert "*" not in rule.get("verbs", ())
             assert "*" not in rule.get("resources", ())
             if "secrets" not in rule.get("resources", ()):
                 continue
-            assert (each["kind"], each["metadata"]["namespace"]) == ("Role", HOME)
+            assert (obj["kind"], obj["metadata"]["namespace"]) == ("Role", HOME)
             named = set(rule.get("resourceNames", ()))
             certificates = ("kanister-py-webhook", "kanister-py-compositions-tls")
             own = [{"kanister-py-session"}, *({name, f"{name}-authority"} for name in certificates)]
@@ -247,8 +246,8 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
 ) -> None:
     objects = chart.objects({**COMPOSES, "watch": {"all": True}})
     deployments = of_kind(objects, "Deployment")
-    pods = {name: each["spec"]["template"] for name, each in deployments.items()}
-    assert {name: each["spec"]["serviceAccountName"] for name, each in pods.items()} == {
+    pods = {name: deployment["spec"]["template"] for name, deployment in deployments.items()}
+    assert {name: pod["spec"]["serviceAccountName"] for name, pod in pods.items()} == {
         "kanister-py": "kanister-py",
         "kanister-py-compositions": "kanister-py-compositions",
     }
@@ -258,18 +257,22 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
         for binding in of_kind(objects, f"{kind}Binding").values():
             for subject in binding["subjects"]:
                 rules = roles[binding["roleRef"]["name"]]["rules"]
-                groups[subject["name"]] |= {each for rule in rules for each in rule["apiGroups"]}
+                groups[subject["name"]] |= {
+                    api_group for rule in rules for api_group in rule["apiGroups"]
+                }
     assert "cr.kanister.io" in groups["kanister-py"] - groups["kanister-py-compositions"]
     of_composing = {"apiextensions.crossplane.io", "pkg.crossplane.io", "example.org"}
     assert of_composing <= groups["kanister-py-compositions"] - groups["kanister-py"]
     # What a Service leads to, and what is spread and kept from eviction, is one of them.
     for name, pod in pods.items():
-        others = [each["metadata"]["labels"] for other, each in pods.items() if other != name]
-        for found in (*of_kind(objects, "Service").values(), deployments[name]):
-            selector = found["spec"]["selector"]
+        other_labels = [
+            other_pod["metadata"]["labels"] for other, other_pod in pods.items() if other != name
+        ]
+        for selecting in (*of_kind(objects, "Service").values(), deployments[name]):
+            selector = selecting["spec"]["selector"]
             selector = selector.get("matchLabels", selector)
             if selector.items() <= pod["metadata"]["labels"].items():
-                assert not any(selector.items() <= other.items() for other in others)
+                assert not any(selector.items() <= other.items() for other in other_labels)
 
 
 def test_pods_of_functions_meet_the_restricted_standard_by_one_value(chart: Helm) -> None:
@@ -288,7 +291,7 @@ def test_the_number_of_replicas_may_be_left_to_an_autoscaler(chart: Helm) -> Non
     values = {"replicas": None, "compositions": {"enabled": True, "replicas": None}}
     objects = chart.objects(values)
     deployments = of_kind(objects, "Deployment")
-    assert not any("replicas" in each["spec"] for each in deployments.values())
+    assert not any("replicas" in deployment["spec"] for deployment in deployments.values())
     assert of_kind(objects, "PodDisruptionBudget").keys() == deployments.keys()
 
 
@@ -312,8 +315,8 @@ def test_a_release_with_a_partition_leaves_what_is_cluster_scoped_to_another(cha
     plain, red = (chart.objects({**composing, "partition": value}) for value in ("", "red"))
     for objects, has_some in ((plain, True), (red, False)):
         assert [bool(of_kind(objects, kind)) for kind in kinds] == [has_some, has_some]
-        for each in of_kind(objects, "Deployment").values():
-            (container,) = each["spec"]["template"]["spec"]["containers"]
+        for deployment in of_kind(objects, "Deployment").values():
+            (container,) = deployment["spec"]["template"]["spec"]["containers"]
             assert ("--partition=red" in container["args"]) is not has_some
 
 
@@ -331,13 +334,13 @@ def test_the_webhook_answers_at_the_address_of_its_machine_where_that_is_wanted(
     values = {**COMPOSES, "webhook": {"hostNetwork": True}, "ports": {"webhook": 9555}}
     objects = chart.objects(values)
     pods = {
-        name: each["spec"]["template"]["spec"]
-        for name, each in of_kind(objects, "Deployment").items()
+        name: deployment["spec"]["template"]["spec"]
+        for name, deployment in of_kind(objects, "Deployment").items()
     }
     assert [name for name, pod in pods.items() if pod.get("hostNetwork")] == ["kanister-py"]
     assert pods["kanister-py"]["dnsPolicy"] == "ClusterFirstWithHostNet"
     (container,) = pods["kanister-py"]["containers"]
-    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert (ports["webhook"], "--webhook-port=9555" in container["args"]) == (9555, True)
 
 
@@ -455,7 +458,7 @@ class Installed:
 
     def _run_job(self, pod: Mapping[str, Any]) -> None:
         kubeconfig = self.kubeconfig_of(pod["serviceAccountName"], "cleanup")
-        args = [each for each in pod["containers"][0]["args"] if each != "--in-cluster"]
+        args = [arg for arg in pod["containers"][0]["args"] if arg != "--in-cluster"]
         command = [sys.executable, "-m", "kanister_py", *args, "--kubeconfig", str(kubeconfig)]
         with ThreadPoolExecutor(1) as pool:
             job = pool.submit(subprocess.run, command, capture_output=True, text=True, check=False)
@@ -488,8 +491,8 @@ class Installed:
         args = pod["containers"][0]["args"]
         ports = ("--port", "--health-port", "--webhook-port")
         args = [
-            f"{flag}={free_port()}" if (flag := each.partition("=")[0]) in ports else each
-            for each in args
+            f"{flag}={free_port()}" if (flag := arg.partition("=")[0]) in ports else arg
+            for arg in args
         ]
         environment = {
             key: text for key, text in os.environ.items() if not key.startswith(("KANISTER", "POD"))
@@ -518,8 +521,8 @@ class Installed:
             raise AssertionError(f"{error}\n{self.log}") from None
 
     def bundle(self) -> str:
-        found = self.client.get(CONFIGURATION)["webhooks"][0]
-        bundle: str = found["clientConfig"].get("caBundle", "")
+        webhook_entry = self.client.get(CONFIGURATION)["webhooks"][0]
+        bundle: str = webhook_entry["clientConfig"].get("caBundle", "")
         return bundle
 
     def certificate(self) -> str:
@@ -560,18 +563,18 @@ class Installed:
         """List the requests of the controllers that their rights did not allow."""
         return sorted(
             {
-                f"{each.account}: {each.verb} {each.resource}.{each.group}".rstrip(".")
-                for each in self.cluster.audited_requests(HOME)
-                if not each.is_allowed
+                f"{request.account}: {request.verb} {request.resource}.{request.group}".rstrip(".")
+                for request in self.cluster.audited_requests(HOME)
+                if not request.is_allowed
             }
         )
 
     def unused(self) -> set[str]:
         """List the rights of the chart's own rules that no controller has used."""
         used = {
-            (each.group, each.resource, each.verb)
-            for each in self.cluster.audited_requests(HOME)
-            if each.is_allowed
+            (request.group, request.resource, request.verb)
+            for request in self.cluster.audited_requests(HOME)
+            if request.is_allowed
         }
         found: set[str] = set()
         for kind in ("clusterroles", "roles"):
@@ -589,9 +592,9 @@ class Installed:
         return {subject["name"] for subject in self.client.get(path)["subjects"]}
 
     def close(self) -> None:
-        for each in self._processes.values():
-            each.kill()
-            each.wait()
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
         self._processes.clear()
 
 
@@ -623,8 +626,8 @@ def installed_without_plugins(
 
 
 def _installed(cluster: LocalCluster, helm: Path, folder: Path) -> Iterator[Installed]:
-    for each in (HOME, SHOP, OTHER):
-        make_namespace(cluster.client, each)
+    for name in (HOME, SHOP, OTHER):
+        make_namespace(cluster.client, name)
     made = Installed(cluster, Helm(helm, folder, cluster.kubeconfig), folder)
     yield made
     made.close()
@@ -654,9 +657,9 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     printed = kanister("rbac", str(file), "--namespace", SHOP, "-o", "json")
     rules = [
         rule
-        for each in json.loads(printed.out)["items"]
-        if each["kind"] == "Role"
-        for rule in each["rules"]
+        for obj in json.loads(printed.out)["items"]
+        if obj["kind"] == "Role"
+        for rule in obj["rules"]
     ]
     values: dict[str, Any] = {
         "watch": {"namespaces": [SHOP]},
@@ -697,7 +700,7 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     assert status["state"] == "failed"
     assert status["error"]["reason"] == "ReferenceNotGranted"
     events = installed.client.get(f"/api/v1/namespaces/{SHOP}/events")["items"]
-    about = {each["involvedObject"]["name"] for each in events}
+    about = {event["involvedObject"]["name"] for event in events}
     assert {"allowed", "strayed"} <= about
 
     # What it was refused is in its log: nothing that it does by itself may be.
@@ -738,8 +741,11 @@ def make_thing(installed: Installed) -> None:
 def until_ready(installed: Installed, name: str = "mine") -> None:
     def is_ready() -> bool:
         status = installed.client.get(f"{THINGS}/{name}").get("status") or {}
-        found = status.get("conditions") or ()
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in found)
+        conditions = status.get("conditions") or ()
+        return any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in conditions
+        )
 
     installed.until(is_ready)
 
@@ -756,7 +762,7 @@ def is_gone(installed: Installed, name: str) -> bool:
 def has_event_about(installed: Installed, kind: str) -> bool:
     """Check for an event about a cluster-scoped object; the API server takes it there alone."""
     events = installed.client.get("/api/v1/namespaces/default/events")["items"]
-    return any(each["involvedObject"]["kind"] == kind for each in events)
+    return any(event["involvedObject"]["kind"] == kind for event in events)
 
 
 _PACKAGES = "pkg.crossplane.io"
@@ -832,7 +838,7 @@ def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
     installed.until(partial(is_gone, installed, "short"))
     # The admission plugin learns of a new kind of owner within half a minute.
     lines = installed.log.lower().splitlines()
-    assert [each for each in lines if "forbidden" in each and "restmapping" not in each] == []
+    assert [line for line in lines if "forbidden" in line and "restmapping" not in line] == []
     # Asked once by a process, to see whether it may watch Namespaces instead of reading each.
     assert set(installed.refused()) <= {"kanister-py: list namespaces"}
     assert installed.unused() - set().union(*UNUSED_RIGHTS.values()) == set()
@@ -855,7 +861,7 @@ def test_a_standby_with_the_rights_of_the_chart_takes_over(installed: Installed)
 
 def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> None:
     kubectl = Kubectl(installed.cluster.programs.kubectl, installed.cluster.kubeconfig)
-    every: tuple[dict[str, Any], ...] = (
+    all_values: tuple[dict[str, Any], ...] = (
         {},
         EVERYTHING,
         {
@@ -864,14 +870,14 @@ def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> 
         },
         {**COMPOSES, "actionsets": {"enabled": False}, "webhook": {"compositions": True}},
     )
-    for values in every:
+    for values in all_values:
         # Those of the Prometheus operator have definitions of their own; promtool judges them.
-        made = [
-            each
-            for each in installed.helm.objects(values)
-            if not each["apiVersion"].startswith("monitoring.coreos.com/")
+        rendered = [
+            obj
+            for obj in installed.helm.objects(values)
+            if not obj["apiVersion"].startswith("monitoring.coreos.com/")
         ]
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made}).encode()
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered}).encode()
         words = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
         done = kubectl(*words, stdin=text)
         assert done.returncode == 0, done.stderr.decode()
@@ -991,8 +997,10 @@ def test_an_uninstall_ends_runs_and_leaves_nothing_that_waits_for_the_controller
     path = f"/apis/cr.kanister.io/v1alpha1/namespaces/{SHOP}/actionsets"
 
     def finalizers() -> list[str]:
-        found = installed.client.get(path)["items"]
-        return [each for obj in found for each in obj["metadata"].get("finalizers") or ()]
+        actionsets = installed.client.get(path)["items"]
+        return [
+            finalizer for obj in actionsets for finalizer in obj["metadata"].get("finalizers") or ()
+        ]
 
     installed.until(finalizers)
     installed.uninstall()
@@ -1050,8 +1058,8 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
     installed.install({**values, "crds": {"install": "missing"}})
     installed.uninstall()
     for name, each in before.items():
-        found = installed.client.get(f"{definitions}/{name}")
-        assert (found["spec"], found["metadata"]["annotations"]) == (
+        current = installed.client.get(f"{definitions}/{name}")
+        assert (current["spec"], current["metadata"]["annotations"]) == (
             each["spec"],
             each["metadata"]["annotations"],
         )

@@ -32,7 +32,7 @@ class Served(Place):
     def serve(self, *flags: str) -> None:
         self.port = free_port()
         self.health_port = free_port()
-        environment = {key: each for key, each in os.environ.items() if "KANISTER_PY" not in key}
+        environment = {key: value for key, value in os.environ.items() if "KANISTER_PY" not in key}
         self._processes.append(
             subprocess.Popen(
                 [
@@ -111,9 +111,9 @@ class Served(Place):
 @pytest.fixture
 def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Served]:
     install_definitions(admin)
-    made = Served(admin, kubeconfig, namespace, tmp_path)
-    yield made
-    made.close()
+    served = Served(admin, kubeconfig, namespace, tmp_path)
+    yield served
+    served.close()
     for kind in ("clusterroles", "clusterrolebindings"):
         for name in ("reader", "nobody", "owner"):
             path = f"/apis/rbac.authorization.k8s.io/v1/{kind}/{namespace}-{name}"
@@ -180,7 +180,9 @@ def test_everybody_sees_what_the_cluster_lets_them_see(
 
     def counted() -> Any:
         answer = place.ask("/v1/functions/KubeTask", reader).json()
-        return {each["version"]: each.get("inUseBy") for each in answer["versions"]}["v0.0.0"]
+        return {version["version"]: version.get("inUseBy") for version in answer["versions"]}[
+            "v0.0.0"
+        ]
 
     use = until(counted, 60)
     assert (use["blueprints"], use["actionSets"]) == (1, 0)

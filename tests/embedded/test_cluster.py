@@ -40,14 +40,14 @@ def cluster() -> MemoryCluster:
 
 
 def config_map(name: str, *owners: KubeObject, **metadata: Any) -> KubeObject:
-    made: KubeObject = {
+    obj: KubeObject = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": name, **metadata},
         "data": {},
     }
     if owners:
-        made["metadata"]["ownerReferences"] = [
+        obj["metadata"]["ownerReferences"] = [
             {
                 "apiVersion": owner["apiVersion"],
                 "kind": owner["kind"],
@@ -56,7 +56,7 @@ def config_map(name: str, *owners: KubeObject, **metadata: Any) -> KubeObject:
             }
             for owner in owners
         ]
-    return made
+    return obj
 
 
 def names(cluster: MemoryCluster, resource: GroupVersionResource = CONFIG_MAPS) -> list[str]:
@@ -104,8 +104,8 @@ def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster: MemoryCluste
 def test_pods_of_a_job_are_orphaned_unless_said_otherwise(cluster: MemoryCluster) -> None:
     template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
-    made = cluster.create({**job, "spec": {"template": template}})
-    cluster.create(config_map("child", made))
+    created = cluster.create({**job, "spec": {"template": template}})
+    cluster.create(config_map("child", created))
     cluster.delete(GroupVersionResource("batch", "v1", "jobs"), "j")
     assert names(cluster) == ["child"]
 
@@ -235,7 +235,7 @@ def test_a_status_is_written_though_its_definition_takes_the_spec_no_more(
     defined = definition("gadgets")
     cluster.create(defined)
     version, name = "contract.example.org/v1", "small"
-    made = cluster.create(
+    created = cluster.create(
         {"apiVersion": version, "kind": "Gadgets", "metadata": {"name": name}, "spec": {"size": 1}}
     )
     gadgets = GroupVersionResource("contract.example.org", "v1", "gadgets")
@@ -244,7 +244,7 @@ def test_a_status_is_written_though_its_definition_takes_the_spec_no_more(
     schema = there["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"]["properties"]["size"]["minimum"] = 2
     cluster.replace(there)
-    written = cluster.replace_status({**made, "status": {"phase": "Ready"}})
+    written = cluster.replace_status({**created, "status": {"phase": "Ready"}})
     assert (written["spec"], written["status"]) == (before["spec"], {"phase": "Ready"})
     # What is handed out is nobody else's, whatever states of an object share.
     written["spec"]["size"] = 7
@@ -310,8 +310,8 @@ def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
 def test_a_pod_that_no_api_server_can_read_is_refused(
     cluster: MemoryCluster, spec: dict[str, Any], message: str
 ) -> None:
-    whole = {"containers": [{"name": "main", "image": "x"}], **spec}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": whole}
+    complete = {"containers": [{"name": "main", "image": "x"}], **spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": complete}
     with pytest.raises(BadRequest) as caught:
         cluster.create(pod)
     assert message in caught.value.message
@@ -319,7 +319,7 @@ def test_a_pod_that_no_api_server_can_read_is_refused(
     cluster.create(good)
     with pytest.raises(BadRequest):
         cluster.patch(PODS, "wrong", {"spec": spec}, namespace="default")
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": whole}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": complete}
     selector = {"matchLabels": {"a": "b"}}
     with pytest.raises(BadRequest):
         cluster.create(
@@ -346,8 +346,8 @@ def test_a_pod_that_no_api_server_can_read_is_refused(
 def test_a_pod_with_values_that_no_api_server_takes_is_refused(
     cluster: MemoryCluster, spec: dict[str, Any], message: str
 ) -> None:
-    whole = {"containers": [{"name": "main", "image": "x"}], **spec}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": whole}
+    complete = {"containers": [{"name": "main", "image": "x"}], **spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": complete}
     with pytest.raises(Invalid) as caught:
         cluster.create(pod)
     assert message in caught.value.message

@@ -201,8 +201,11 @@ def test_a_script_finds_the_address_of_a_service_in_the_variables_of_its_port(
             "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 5432, "targetPort": 15432}]},
         }
     )
-    found = ("PROTO", "ADDR", "PORT")
-    run(cluster, pod("client", f"echo {' '.join(f'$DB_PORT_5432_TCP_{each}' for each in found)}"))
+    suffixes = ("PROTO", "ADDR", "PORT")
+    run(
+        cluster,
+        pod("client", f"echo {' '.join(f'$DB_PORT_5432_TCP_{suffix}' for suffix in suffixes)}"),
+    )
     assert log_of(cluster, "client").split() == [b"tcp", b"127.0.0.1", b"15432"]
 
 
@@ -285,8 +288,8 @@ def test_a_folder_of_the_machine_is_no_volume(cluster: Cluster) -> None:
 def test_a_part_of_a_volume_never_lies_outside_it(
     apart: ProcessPodRunner, cluster: Cluster, sub_path: str
 ) -> None:
-    made = cluster.create(claim("data"))
-    (apart.claim_path(made) / "link").symlink_to("/etc")
+    created = cluster.create(claim("data"))
+    (apart.claim_path(created) / "link").symlink_to("/etc")
     mount = {"volumeMounts": [{"name": "d", "mountPath": "/d", "subPath": sub_path}]}
     volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
     cluster.create(pod("escape", "ls /d", container=mount, volumes=volumes))
@@ -330,13 +333,13 @@ def test_without_namespaces_a_pod_without_mounts_runs(cluster_without_namespaces
 
 def processes_with(marker: str) -> list[int]:
     """Every process on the machine, in whichever namespace, that has the marker as an argument."""
-    found = []
+    readings = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 if marker.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
+                    readings.append(int(entry.name))
+    return readings
 
 
 def wait_processes(marker: str, count: int) -> list[int]:
@@ -350,13 +353,13 @@ def wait_processes(marker: str, count: int) -> list[int]:
 
 def mounts_with(text: str) -> list[str]:
     """Every mount of this machine, in whichever namespace, that shows something of a folder."""
-    found = []
+    readings = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 lines = (entry / "mountinfo").read_text().splitlines()
-                found += [line for line in lines if text in line]
-    return found
+                readings += [line for line in lines if text in line]
+    return readings
 
 
 def wait_ended(pids: list[int], pidfds: list[int]) -> None:

@@ -20,8 +20,8 @@ class Asked:
         self.answers: list[bool] = []
         before = set(threading.enumerate())
         self.probe = ReadinessProbe(probe, SystemClock(), run=self._run, report=self._tell)
-        others = {each for each in threading.enumerate() if each.name == "pods-probe"}
-        (self.thread,) = others - before
+        earlier = {thread for thread in threading.enumerate() if thread.name == "pods-probe"}
+        (self.thread,) = earlier - before
 
     def _run(self, command: Sequence[str], seconds: float) -> bool:
         self.arrived.set()
@@ -38,9 +38,9 @@ class Asked:
 
 
 def test_what_is_found_out_once_nobody_asks_any_more_is_not_told() -> None:
-    asked = Asked({"exec": {"command": ["true"]}})
-    assert asked.arrived.wait(PATIENCE_SECONDS)
-    asked.probe.stop()
-    asked.go_on.set()
-    asked.end()
-    assert asked.answers == []
+    probe = Asked({"exec": {"command": ["true"]}})
+    assert probe.arrived.wait(PATIENCE_SECONDS)
+    probe.probe.stop()
+    probe.go_on.set()
+    probe.end()
+    assert probe.answers == []

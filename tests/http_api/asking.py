@@ -1,4 +1,4 @@
-"""Requests to an app over ASGI itself, without a socket between."""
+"""Requests to an app over ASGI, without a socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message
 
 @dataclass(frozen=True)
 class Response:
-    """What came back."""
+    """Response of an app."""
 
     status: int
     pairs: tuple[tuple[str, str], ...]
@@ -38,7 +38,7 @@ def ask(
     headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     method: str = "GET",
 ) -> Response:
-    """Make one request."""
+    """Send a request."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     address, _, query = path.partition("?")
     scope = {
@@ -64,9 +64,13 @@ def ask(
         sent.append(message)
 
     asyncio.run(_call(app, scope, receive, send))
-    start, *rest = sent
-    found = tuple((name.decode(), value.decode()) for name, value in start["headers"])
-    return Response(start["status"], found, b"".join(each.get("body", b"") for each in rest))
+    start, *body_messages = sent
+    header_pairs = tuple((name.decode(), value.decode()) for name, value in start["headers"])
+    return Response(
+        start["status"],
+        header_pairs,
+        b"".join(message.get("body", b"") for message in body_messages),
+    )
 
 
 async def _call(app: ASGIApp, scope: Any, receive: Any, send: Any) -> None:

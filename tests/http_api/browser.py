@@ -36,14 +36,14 @@ TAB, ENTER, ESCAPE, SPACE = "\ue004", "\ue007", "\ue00c", " "
 
 
 def missing_parts() -> str:
-    """Say what of the browser is not installed, or nothing."""
-    wanted = {"chromedriver": ("chromedriver",), "chromium": ("chromium", "chromium-browser")}
-    missing = [name for name, files in wanted.items() if not any(map(shutil.which, files))]
+    """Return the programs that are not installed, or an empty text."""
+    programs = {"chromedriver": ("chromedriver",), "chromium": ("chromium", "chromium-browser")}
+    missing = [name for name, files in programs.items() if not any(map(shutil.which, files))]
     return " and ".join(missing)
 
 
 class Browser:
-    """One window."""
+    """One browser window."""
 
     def __init__(self, driver: str, options: dict[str, Any]) -> None:
         self._driver = driver
@@ -77,24 +77,24 @@ class Browser:
         return cast("str", self._call("GET", f"{self._session}/url"))
 
     def ask(self, script: str, *args: Any) -> Any:
-        """Run a script in the page and give what it returns."""
+        """Run a script in the page and return its result."""
         return self._do("/execute/sync", script=script, args=list(args))
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         return self._do("/goog/cdp/execute", cmd=command, params=parameters)
 
     def press(self, *keys: str) -> None:
-        """Press keys one after the other, wherever the focus is."""
+        """Press keys in sequence, wherever the focus is."""
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._do("/actions", actions=[{"type": "key", "id": "keys", "actions": actions}])
 
     def click(self, selector: str) -> None:
-        """Click on something, once it is there: a page may be on its way, or change just now."""
+        """Click an element, once it exists."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             try:
-                found = self._do("/element", using="css selector", value=selector)
-                self._do(f"/element/{found[_ELEMENT]}/click")
+                element = self._do("/element", using="css selector", value=selector)
+                self._do(f"/element/{element[_ELEMENT]}/click")
             except HTTPError:
                 if time.monotonic() > deadline:
                     raise
@@ -112,7 +112,7 @@ class Browser:
         )
 
     def prefer(self, colours: str) -> None:
-        """Have the system ask for light or dark colours."""
+        """Set the colour scheme of the system to light or dark."""
         self.devtools(
             "Emulation.setEmulatedMedia",
             features=[
@@ -125,17 +125,17 @@ class Browser:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(base64.b64decode(self._call("GET", f"{self._session}/screenshot")))
 
-    def complaints(self) -> list[str]:
-        """The messages of the console since it was asked last."""
-        return [each["message"] for each in self._do("/se/log", type="browser")]
+    def console_messages(self) -> list[str]:
+        """Return console messages since the last call."""
+        return [entry["message"] for entry in self._do("/se/log", type="browser")]
 
-    def requested(self) -> list[str]:
-        """Every address that was asked for since it was asked last."""
-        events = [json.loads(each["message"]) for each in self._do("/se/log", type="performance")]
+    def requested_urls(self) -> list[str]:
+        """Return requested_urls URLs since the last call."""
+        events = [json.loads(entry["message"]) for entry in self._do("/se/log", type="performance")]
         return [
-            each["message"]["params"]["request"]["url"]
-            for each in events
-            if each["message"]["method"] == "Network.requestWillBeSent"
+            event["message"]["params"]["request"]["url"]
+            for event in events
+            if event["message"]["method"] == "Network.requestWillBeSent"
         ]
 
     def quit(self) -> None:
@@ -144,7 +144,7 @@ class Browser:
 
 @contextmanager
 def started_browser(profile: Path) -> Iterator[Browser]:
-    """Start a browser whose profile is in a folder of ours, and end it."""
+    """Start a browser with a profile in a folder, and stop it at the end of the block."""
     driver, port = _started_driver(profile)
     browser = None
     try:
@@ -159,22 +159,22 @@ def started_browser(profile: Path) -> Iterator[Browser]:
 
 
 def _started_driver(profile: Path) -> tuple[subprocess.Popen[str], str]:
-    # It takes a free port of IPv4, then the same one of IPv6, and ends if that is in use.
+    # chromedriver takes a free IPv4 port, and exits if the same IPv6 port is in use.
     for _attempt in range(10):
         driver = subprocess.Popen(
             ["chromedriver", "--port=0"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            # Browsers keep things in the user's folders that a test has no business with.
+            # Browsers write into folders of the user, which tests must not change.
             env={**os.environ, "HOME": str(profile), "TMPDIR": str(profile)}
             | {name: str(profile) for name in _FOLDERS},
         )
         assert driver.stdout is not None
         output = []
         for line in driver.stdout:
-            if found := re.search(r"started successfully on port (\d+)", line):
-                return driver, found[1]
+            if match := re.search(r"started successfully on port (\d+)", line):
+                return driver, match[1]
             output.append(line)
         driver.wait()
         driver.stdout.close()

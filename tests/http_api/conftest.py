@@ -1,4 +1,4 @@
-"""The endpoint over functions as people have them: the sample plugin, many, or none."""
+"""Endpoints with the sample plugin, with many functions, and with none."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class UndatedV010(UndatedV000):
 
 
 class CountRows(VersionedFunc):
-    """Count rows: its releases have no dates."""
+    """Count rows; the releases have no dates."""
 
     name = "CountRows"
     stable_version = "v0.1.0"
@@ -113,7 +113,7 @@ _NOUNS = ("Data", "Volume", "Snapshot", "Workload", "Secret", "Table", "Bucket")
 
 
 def many_functions(count: int, versions: int) -> list[type[VersionedFunc]]:
-    """Functions with as many versions, in every state that a version can be in."""
+    """Functions with many versions, which have all statuses."""
     functions = []
     for number in range(count):
         verb, noun = _VERBS[number % len(_VERBS)], _NOUNS[number % len(_NOUNS)]
@@ -172,7 +172,7 @@ def _one_of_many(name: str, versions: int) -> type[VersionedFunc]:
 
 @pytest.fixture(scope="session")
 def many_app() -> Starlette:
-    """Sixty functions with ten versions each."""
+    """Endpoint of sixty functions with ten versions each."""
     registry = registered(*many_functions(60, 10), source="acme-functions", release="1.9.0")
     return build_app(published(registry, left_out=("broken (acme_broken:Broken)",)))
 

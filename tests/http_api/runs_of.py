@@ -1,4 +1,4 @@
-"""Runs on a cluster in memory, and the pages over them."""
+"""Runs on a cluster in memory, and their pages."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202eevil"
 BEGAN = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 
 
-class Standing(SystemClock):
-    """A clock whose time of day stands still."""
+class FixedClock(SystemClock):
+    """Clock with a fixed time of day."""
 
     def now(self) -> datetime:
         return BEGAN
 
 
 class RunsOf(NamedTuple):
-    """A cluster with runs, and what shows them."""
+    """Cluster with runs, and their overview."""
 
     cluster: MemoryCluster
     lines: PhaseLines
@@ -69,8 +69,8 @@ class RunsOf(NamedTuple):
             self.change(name, status, metadata["namespace"])
 
     def change(self, name: str, status: Mapping[str, Any], namespace: str = "shop") -> None:
-        found = self.cluster.get(ACTION_SETS, name, namespace=namespace)
-        self.cluster.replace({**found, "status": status}, subresource="status")
+        actionset = self.cluster.get(ACTION_SETS, name, namespace=namespace)
+        self.cluster.replace({**actionset, "status": status}, subresource="status")
 
     def say(self, name: str, text: str, phase: str = "dump") -> None:
         place = PhasePlace("backup", phase, "KubeTask", "v0.0.0", 1)
@@ -114,17 +114,17 @@ NIGHTLY: dict[str, Any] = {
 
 @contextmanager
 def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[RunsOf]:
-    """Make a cluster with one run of each state."""
-    clock = Standing()
+    """Create a cluster with one run in each state."""
+    clock = FixedClock()
     cluster = kind(clock=clock)
     for file in ("actionsets", "schedules"):
         text = files("kanister_py.crds").joinpath(f"{file}.yaml").read_text("utf-8")
-        for each in parse_documents(text):
-            cluster.create(each.value)
+        for document in parse_documents(text):
+            cluster.create(document.value)
     lines = PhaseLines(clock)
     overview = ClusterOverview(cluster, clock, lines, home="default")
-    made = RunsOf(cluster, lines, overview)
-    made.add(
+    runs = RunsOf(cluster, lines, overview)
+    runs.add(
         "done",
         status_of(
             "complete",
@@ -134,7 +134,7 @@ def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[Run
         ),
         labels={"kanister-py.io/schedule": "nightly"},
     )
-    made.add(
+    runs.add(
         "broken",
         status_of(
             "failed",
@@ -152,7 +152,7 @@ def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[Run
         ),
         blueprint="mysql",
     )
-    made.add(
+    runs.add(
         "under-way",
         status_of(
             "running",
@@ -161,10 +161,10 @@ def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[Run
             progress={"runningPhase": "dump", "percentCompleted": "50"},
         ),
     )
-    made.add("waiting", {})
-    made.add("held", {}, suspend=True, namespace="other")
+    runs.add("waiting", {})
+    runs.add("held", {}, suspend=True, namespace="other")
     cluster.create(NIGHTLY)
     try:
-        yield made
+        yield runs
     finally:
         overview.close()

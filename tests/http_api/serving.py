@@ -1,4 +1,4 @@
-"""The endpoint on a real port of this machine, in a thread."""
+"""An endpoint on a real port of this machine, in a thread."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 
 @contextmanager
 def served(app: ASGIApp) -> Iterator[str]:
-    """Serve an app on a free port of the loopback, and say where."""
-    # It listens before the server runs: early clients wait in the queue.
+    """Serve an app on a free loopback port. Yields its URL."""
+    # The socket listens before the server runs, so that early clients wait.
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")

@@ -1,4 +1,4 @@
-"""Admission reviews: an answer that the API server understands, whatever it sends."""
+"""Responses of the admission webhook."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ BAD = {
 
 
 class Client:
-    """Posts to the webhook as an API server does."""
+    """Client that posts to the webhook like an API server."""
 
     def __init__(self) -> None:
         cluster, context = MemoryCluster(clock=SystemClock()), Context(read_functions().registry)
-        # Longer than usual: the machine of the tests may be busy.
+        # Longer than by default, because the machine may be busy.
         bounds = BOUNDS._replace(wall_seconds=60)
         self._app = admission_app(Validator(cluster, context, lambda: CONTROLLER, bounds=bounds))
 
@@ -56,8 +56,8 @@ def review(kind: str = "Blueprint", **request: Any) -> dict[str, Any]:
     }
 
 
-def ask(client: Client, asked: Any) -> dict[str, Any]:
-    answer = client.post("/validate?timeout=10s", json.dumps(asked).encode())
+def ask(client: Client, request: Any) -> dict[str, Any]:
+    answer = client.post("/validate?timeout=10s", json.dumps(request).encode())
     assert answer.status_code == 200
     body: dict[str, Any] = answer.json()
     assert (body["apiVersion"], body["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
@@ -66,7 +66,7 @@ def ask(client: Client, asked: Any) -> dict[str, Any]:
     return response
 
 
-def test_a_mistake_is_denied_in_words(client: Client) -> None:
+def test_an_invalid_blueprint_is_denied_with_a_message(client: Client) -> None:
     response = ask(client, review(object=BAD, operation="CREATE"))
     assert response["allowed"] is False
     assert response["status"]["code"] == 422
@@ -95,7 +95,7 @@ def test_a_composition_with_a_deprecated_version_is_stored_with_a_warning(client
     assert "warnings" not in ask(client, review("Composition", object=composition("v0.2.0")))
 
 
-def test_a_version_that_cannot_be_one_is_refused_in_a_composition(client: Client) -> None:
+def test_a_composition_with_an_invalid_version_is_denied(client: Client) -> None:
     response = ask(client, review("Composition", object=composition("v0.x.")))
     assert response["allowed"] is False
     assert "is not a version" in response["status"]["message"]
@@ -116,7 +116,7 @@ def test_a_version_that_cannot_be_one_is_refused_in_a_composition(client: Client
         ),
     ],
 )
-def test_a_key_that_would_let_more_through_is_refused(
+def test_a_misspelt_restricting_key_is_denied(
     client: Client, step: dict[str, Any], key: str
 ) -> None:
     response = ask(client, review("Composition", object=composition("v0.2.0", **step)))
@@ -125,20 +125,20 @@ def test_a_key_that_would_let_more_through_is_refused(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "body",
     [
         pytest.param(review(object=BAD, oldObject=BAD), id="nothing has changed"),
         pytest.param(review(object=None, oldObject=BAD, operation="DELETE"), id="it is deleted"),
         pytest.param(review("Secret", object={"kind": "Secret"}), id="a kind of others"),
     ],
 )
-def test_what_is_not_ours_to_judge_is_allowed(client: Client, asked: dict[str, Any]) -> None:
-    assert ask(client, asked) == {"uid": "1", "allowed": True}
+def test_other_kinds_are_allowed(client: Client, body: dict[str, Any]) -> None:
+    assert ask(client, body) == {"uid": "1", "allowed": True}
 
 
-def test_a_schedule_that_never_comes_is_denied(client: Client) -> None:
-    asked = review("Schedule", object=schedule(schedule="0 0 30 2 *"), oldObject=None)
-    response = ask(client, asked)
+def test_a_schedule_that_is_never_due_is_denied(client: Client) -> None:
+    request = review("Schedule", object=schedule(schedule="0 0 30 2 *"), oldObject=None)
+    response = ask(client, request)
     assert response["allowed"] is False
     assert "never fires" in response["status"]["message"]
     response = ask(client, review("Schedule", object=schedule(), oldObject=None))
@@ -146,7 +146,7 @@ def test_a_schedule_that_never_comes_is_denied(client: Client) -> None:
     assert "There is no Blueprint made-up yet" in response["warnings"][0]
 
 
-def test_a_blueprint_that_is_not_there_is_a_warning(client: Client) -> None:
+def test_a_missing_blueprint_is_a_warning(client: Client) -> None:
     actionset = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
@@ -170,7 +170,7 @@ def test_a_blueprint_that_is_not_there_is_a_warning(client: Client) -> None:
         pytest.param(b"[" * 100_000, id="nested without end"),
     ],
 )
-def test_what_is_no_review_is_refused(client: Client, body: bytes) -> None:
+def test_a_body_that_is_not_a_review_is_refused(client: Client, body: bytes) -> None:
     assert client.post("/validate", body).status_code == 400
 
 
@@ -197,22 +197,22 @@ def test_a_review_that_is_too_long_is_refused(client: Client) -> None:
         ),
     ],
 )
-def test_the_controller_alone_changes_what_a_revision_is_found_by(
+def test_only_the_controller_changes_the_identity_of_a_revision(
     client: Client, kind: str, labels: dict[str, str], number: int, path: str
 ) -> None:
     old = {"metadata": {"name": "a-1"}, "spec": {"revision": 1}}
     new = {"metadata": {"name": "a-1", "labels": labels}, "spec": {"revision": number}}
-    asked = review(kind, oldObject=old, object=new, userInfo={"username": "ann"})
-    response = ask(client, asked)
+    request = review(kind, oldObject=old, object=new, userInfo={"username": "ann"})
+    response = ask(client, request)
     assert response["allowed"] is False
     message = response["status"]["message"]
     assert f"{path}: Must not be changed by ann: the controller ({CONTROLLER})" in message
-    asked["request"]["userInfo"]["username"] = CONTROLLER
-    assert ask(client, asked)["allowed"] is True
+    request["request"]["userInfo"]["username"] = CONTROLLER
+    assert ask(client, request)["allowed"] is True
 
 
-def test_any_user_labels_a_revision_for_selectors(client: Client) -> None:
+def test_any_user_may_add_labels_to_a_revision(client: Client) -> None:
     old = {"metadata": {"name": "a-1"}, "spec": {"revision": 1}}
     new = {**old, "metadata": {"name": "a-1", "labels": {"channel": "stable"}}}
-    asked = review("CompositionRevision", oldObject=old, object=new, userInfo={"username": "ann"})
-    assert ask(client, asked)["allowed"] is True
+    request = review("CompositionRevision", oldObject=old, object=new, userInfo={"username": "ann"})
+    assert ask(client, request)["allowed"] is True

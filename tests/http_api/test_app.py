@@ -1,4 +1,4 @@
-"""Endpoint of functions, as programs ask it."""
+"""Endpoint of functions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ from tests.http_api.serving import served
 NOTIFY = "/v1/functions/Notify/versions"
 
 
-def test_the_list_holds_every_function_with_its_versions(sample_app: Starlette) -> None:
-    found = ask(sample_app, "/v1/functions")
-    assert found.status == 200
-    functions = {each["name"]: each for each in found.json()["functions"]}
+def test_the_list_contains_all_functions_with_their_versions(sample_app: Starlette) -> None:
+    listing = ask(sample_app, "/v1/functions")
+    assert listing.status == 200
+    functions = {function["name"]: function for function in listing.json()["functions"]}
     assert list(functions) == ["CountRows", "Greet", "Notify"]
-    assert [(each["version"], each["status"]) for each in functions["Notify"]["versions"]] == [
+    assert [
+        (version["version"], version["status"]) for version in functions["Notify"]["versions"]
+    ] == [
         ("v0.3.0-rc.1", "served"),
         ("v0.2.0", "stable"),
         ("v0.1.0", "deprecated"),
@@ -50,7 +52,7 @@ def test_the_list_holds_every_function_with_its_versions(sample_app: Starlette) 
         "/v1/functions/CountRows/versions/v0.0.0",
     ],
 )
-def test_yaml_and_json_say_the_same(sample_app: Starlette, path: str) -> None:
+def test_yaml_and_json_have_the_same_content(sample_app: Starlette, path: str) -> None:
     as_json = ask(sample_app, path)
     as_yaml = ask(sample_app, path, {"accept": "application/yaml"})
     assert as_json.headers["content-type"] == "application/json"
@@ -63,7 +65,7 @@ def test_yaml_and_json_say_the_same(sample_app: Starlette, path: str) -> None:
         assert (again.status, again.body) == (200, form.body)
 
 
-def test_a_client_that_has_it_already_is_told_so(sample_app: Starlette) -> None:
+def test_a_client_with_the_current_etag_gets_304(sample_app: Starlette) -> None:
     first = ask(sample_app, f"{NOTIFY}/v0.1.0")
     again = ask(sample_app, f"{NOTIFY}/v0.1.0", {"if-none-match": first.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
@@ -73,13 +75,13 @@ def test_a_client_that_has_it_already_is_told_so(sample_app: Starlette) -> None:
     assert ask(sample_app, f"{NOTIFY}/v0.1.0", other).status == 200
 
 
-def test_the_list_of_etags_may_come_in_several_headers(sample_app: Starlette) -> None:
+def test_etags_may_be_sent_in_several_headers(sample_app: Starlette) -> None:
     etag = ask(sample_app, "/v1/functions").headers["etag"]
     headers = [("if-none-match", '"other"'), ("if-none-match", f"W/{etag}")]
     assert ask(sample_app, "/v1/functions", headers).status == 304
 
 
-def test_a_deprecated_version_warns_in_its_headers(sample_app: Starlette) -> None:
+def test_a_deprecated_version_has_warning_headers(sample_app: Starlette) -> None:
     headers = ask(sample_app, f"{NOTIFY}/v0.1.0").headers
     assert headers["deprecation"] == "@1777593600"  # 2026-05-01
     assert headers["sunset"] == "Fri, 15 Jan 2027 00:00:00 GMT"
@@ -87,7 +89,7 @@ def test_a_deprecated_version_warns_in_its_headers(sample_app: Starlette) -> Non
     assert '</#Notify@v0.1.0>; rel="deprecation"' in headers["link"]
 
 
-def test_a_deprecation_without_a_date_lies_in_the_past_and_names_no_sunset(
+def test_a_deprecation_without_a_date_is_in_the_past_and_has_no_sunset(
     sample_app: Starlette,
 ) -> None:
     headers = ask(sample_app, "/v1/functions/CountRows/versions/v0.0.0").headers
@@ -97,36 +99,36 @@ def test_a_deprecation_without_a_date_lies_in_the_past_and_names_no_sunset(
 
 
 @pytest.mark.parametrize("version", ["v0.2.0", "v0.3.0-rc.1"])
-def test_a_version_that_is_served_warns_of_nothing(sample_app: Starlette, version: str) -> None:
+def test_a_supported_version_has_no_warning_headers(sample_app: Starlette, version: str) -> None:
     headers = ask(sample_app, f"{NOTIFY}/{version}").headers
     assert not {"deprecation", "sunset", "link"} & set(headers)
 
 
-def test_a_removed_version_is_gone_and_names_what_comes_instead(sample_app: Starlette) -> None:
-    found = ask(sample_app, f"{NOTIFY}/v0.0.1")
-    assert found.status == 410
-    assert found.headers["content-type"] == "application/problem+json"
-    problem = found.json()
+def test_a_removed_version_is_gone_and_names_its_replacement(sample_app: Starlette) -> None:
+    response = ask(sample_app, f"{NOTIFY}/v0.0.1")
+    assert response.status == 410
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
     assert problem["reason"] == "FunctionVersionRemoved"
     assert (problem["replacement"], problem["removedIn"]) == ("v0.2.0", "1.2.0")
     assert problem["removedInDate"] == "2026-09-01"
-    assert f'<{NOTIFY}/v0.2.0>; rel="successor-version"' in found.headers["link"]
+    assert f'<{NOTIFY}/v0.2.0>; rel="successor-version"' in response.headers["link"]
 
 
 @pytest.mark.parametrize(
     "spelling", ["0.1.0", "v0.1.0", "v0.1.0.json", "0.1.0.json"], ids=lambda text: text
 )
-def test_a_version_answers_to_every_spelling(sample_app: Starlette, spelling: str) -> None:
-    found = ask(sample_app, f"{NOTIFY}/{spelling}")
-    assert found.status == 200
-    assert found.json()["version"] == "v0.1.0"
-    assert found.headers["content-location"] == f"{NOTIFY}/v0.1.0.json"
+def test_a_version_is_found_by_every_spelling(sample_app: Starlette, spelling: str) -> None:
+    response = ask(sample_app, f"{NOTIFY}/{spelling}")
+    assert response.status == 200
+    assert response.json()["version"] == "v0.1.0"
+    assert response.headers["content-location"] == f"{NOTIFY}/v0.1.0.json"
 
 
-def test_a_prerelease_may_end_in_a_suffix_all_the_same(sample_app: Starlette) -> None:
-    found = ask(sample_app, f"{NOTIFY}/v0.3.0-rc.1.yaml")
-    assert found.headers["content-type"] == "application/yaml"
-    assert parse_document(found.body).value["version"] == "v0.3.0-rc.1"
+def test_a_suffix_may_follow_a_prerelease(sample_app: Starlette) -> None:
+    response = ask(sample_app, f"{NOTIFY}/v0.3.0-rc.1.yaml")
+    assert response.headers["content-type"] == "application/yaml"
+    assert parse_document(response.body).value["version"] == "v0.3.0-rc.1"
 
 
 @pytest.mark.parametrize(
@@ -146,13 +148,13 @@ def test_a_prerelease_may_end_in_a_suffix_all_the_same(sample_app: Starlette) ->
         pytest.param("/v1/functions/" + "x" * 5000, 414, "URITooLong", id="a long address"),
     ],
 )
-def test_what_is_not_there_is_a_problem_with_its_reason(
+def test_a_missing_resource_is_a_problem_with_a_reason(
     sample_app: Starlette, path: str, status: int, reason: str
 ) -> None:
-    found = ask(sample_app, path)
-    assert found.headers["content-type"] == "application/problem+json"
-    problem = found.json()
-    assert (found.status, problem["status"], problem["reason"]) == (status, status, reason)
+    response = ask(sample_app, path)
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert (response.status, problem["status"], problem["reason"]) == (status, status, reason)
 
 
 def test_near_names_are_offered(sample_app: Starlette) -> None:
@@ -164,26 +166,26 @@ def test_existing_versions_are_offered(sample_app: Starlette) -> None:
     assert versions == ["v0.3.0-rc.1", "v0.2.0", "v0.1.0", "v0.0.1"]
 
 
-def test_a_form_that_is_not_there_is_not_acceptable(sample_app: Starlette) -> None:
-    found = ask(sample_app, "/v1/functions", {"accept": "text/html"})
-    assert found.status == 406
-    assert found.json()["offered"] == ["application/json", "application/yaml"]
-    assert found.headers["vary"] == "Accept"
+def test_an_unknown_media_type_is_not_acceptable(sample_app: Starlette) -> None:
+    response = ask(sample_app, "/v1/functions", {"accept": "text/html"})
+    assert response.status == 406
+    assert response.json()["offered"] == ["application/json", "application/yaml"]
+    assert response.headers["vary"] == "Accept"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW"])
 @pytest.mark.parametrize("path", ["/v1/functions", f"{NOTIFY}/v0.0.1", "/", "/metrics"])
-def test_there_is_only_reading(sample_app: Starlette, method: str, path: str) -> None:
-    found = ask(sample_app, path, method=method)
-    assert (found.status, found.headers["allow"]) == (405, "GET, HEAD")
+def test_only_reading_methods_are_allowed(sample_app: Starlette, method: str, path: str) -> None:
+    response = ask(sample_app, path, method=method)
+    assert (response.status, response.headers["allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize("path", ["/v1/functions", f"{NOTIFY}/v0.0.1", "/", "/healthz", "/nowhere"])
-def test_head_says_what_get_would(sample_app: Starlette, path: str) -> None:
-    whole, head = ask(sample_app, path), ask(sample_app, path, method="HEAD")
+def test_head_has_the_headers_of_get(sample_app: Starlette, path: str) -> None:
+    full, head = ask(sample_app, path), ask(sample_app, path, method="HEAD")
     assert head.body == b""
-    assert (head.status, head.pairs) == (whole.status, whole.pairs)
-    assert int(head.headers["content-length"]) == len(whole.body)
+    assert (head.status, head.pairs) == (full.status, full.pairs)
+    assert int(head.headers["content-length"]) == len(full.body)
 
 
 def test_too_many_headers_are_refused(sample_app: Starlette) -> None:
@@ -191,18 +193,18 @@ def test_too_many_headers_are_refused(sample_app: Starlette) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/functions", "/", "/nowhere", "/healthz", "/metrics"])
-def test_nothing_is_sniffed(sample_app: Starlette, path: str) -> None:
+def test_responses_forbid_type_sniffing(sample_app: Starlette, path: str) -> None:
     assert ask(sample_app, path).headers["x-content-type-options"] == "nosniff"
 
 
-def test_the_record_is_given_as_it_is_kept(sample_app: Starlette) -> None:
+def test_the_record_is_served_unchanged(sample_app: Starlette) -> None:
     record = ask(sample_app, "/v1/versions.yaml")
     assert parse_document(record.body).value["kind"] == "FunctionVersions"
     schema = ask(sample_app, "/v1/versions.schema.json").json()
     assert schema["$id"].endswith("versions.schema.json")
 
 
-def test_a_function_whose_code_does_not_fit_its_record_stops_the_start(
+def test_a_mismatch_between_code_and_record_fails_at_startup(
     sample_app: Starlette, sample_publication: Publication
 ) -> None:
     entry = FunctionEntry(
@@ -218,19 +220,19 @@ def test_a_function_whose_code_does_not_fit_its_record_stops_the_start(
         build_app(replace(sample_publication, registry=builder.build()))
 
 
-def test_a_process_that_is_not_ready_says_why(sample_publication: Publication) -> None:
+def test_a_process_that_is_not_ready_reports_the_reason(sample_publication: Publication) -> None:
     checks = {"cluster": lambda: "no answer", "registry": lambda: ""}
     app = build_app(sample_publication, checks=checks)
-    found = ask(app, "/readyz")
-    assert found.status == 503
-    assert found.json() == {
+    response = ask(app, "/readyz")
+    assert response.status == 503
+    assert response.json() == {
         "status": "not ready",
         "checks": {"cluster": "no answer", "registry": "fine"},
     }
     assert ask(app, "/healthz").status == 200
 
 
-def test_a_fault_is_told_without_its_insides_and_logged_with_them(
+def test_a_defect_is_logged_but_its_details_are_not_sent(
     sample_publication: Publication, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> str:
@@ -247,7 +249,7 @@ def test_a_fault_is_told_without_its_insides_and_logged_with_them(
     assert 'route="/readyz",status="500"} 1.0' in ask(app, "/metrics").text
 
 
-def test_requests_are_counted_by_route_and_never_by_address(
+def test_requests_are_counted_by_route_instead_of_path(
     sample_publication: Publication,
 ) -> None:
     app = build_app(sample_publication)
@@ -267,19 +269,19 @@ def test_requests_are_counted_by_route_and_never_by_address(
     assert 'kanister_py_build_info{release="0.1.0"} 1.0' in text
 
 
-def test_every_example_of_the_description_is_there(sample_app: Starlette) -> None:
+def test_every_example_in_the_description_exists(sample_app: Starlette) -> None:
     api = ask(sample_app, "/openapi.json").json()
     for path, item in api["paths"].items():
         values = {
-            each["name"]: next(iter(each["examples"].values()))["value"]
-            for each in item["get"]["parameters"]
-            if each.get("in") == "path"
+            parameter["name"]: next(iter(parameter["examples"].values()))["value"]
+            for parameter in item["get"]["parameters"]
+            if parameter.get("in") == "path"
         }
-        found = ask(sample_app, path.format(**values))
-        assert found.status == 200, path
-        assert str(found.status) in item["get"]["responses"]
+        response = ask(sample_app, path.format(**values))
+        assert response.status == 200, path
+        assert str(response.status) in item["get"]["responses"]
 
 
-def test_the_description_has_an_address_for_every_route(sample_app: Starlette) -> None:
+def test_the_description_contains_every_route(sample_app: Starlette) -> None:
     api = json.loads(ask(sample_app, "/openapi.json").body)
     assert set(api["paths"]) == {route.path for route in sample_app.routes}  # type: ignore[attr-defined]  # all are plain routes

@@ -1,4 +1,4 @@
-"""Access to the endpoint of a controller, by the rights of who asks."""
+"""Authorization of requests to the endpoint of a controller."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def get(app: Any, path: str, token: str = "", **headers: str) -> httpx.Response:
     return asyncio.run(send())
 
 
-def review(token: str, asked: Mapping[str, Any]) -> Access:
-    """Know two people: one who may get functions, one who may get nothing."""
+def review(token: str, attributes: Mapping[str, Any]) -> Access:
+    """Review two users: one who may get functions, and one without permissions."""
     if token == "away":
         raise ClusterUnavailable("away")
     if token not in ("reader", "nobody"):
         return Access.UNKNOWN
-    path = asked.get("nonResourceAttributes", {}).get("path", "")
+    path = attributes.get("nonResourceAttributes", {}).get("path", "")
     is_fine = token == "reader" and path.startswith("/v1/functions")
     return Access.ALLOWED if is_fine else Access.FORBIDDEN
 
@@ -53,16 +53,16 @@ def review(token: str, asked: Mapping[str, Any]) -> Access:
         pytest.param("/healthz", "", 200, id="to ask whether it lives"),
     ],
 )
-def test_who_may_see_what(path: str, token: str, status: int) -> None:
+def test_users_only_see_what_they_are_permitted_to(path: str, token: str, status: int) -> None:
     app = Guard(build_app(PUBLICATION), review)
     answer = get(app, path, token)
     assert answer.status_code == status
     assert ("www-authenticate" in answer.headers) is (status == 401)
 
 
-def test_the_lines_of_an_actionset_take_the_right_to_read_it() -> None:
-    found = review_attributes(PATH, {"namespace": "shop", "name": "one"}, "/whatever")
-    assert found == {
+def test_lines_require_permission_to_get_the_actionset() -> None:
+    attributes = review_attributes(PATH, {"namespace": "shop", "name": "one"}, "/whatever")
+    assert attributes == {
         "resourceAttributes": {
             "group": "cr.kanister.io",
             "resource": "actionsets",
@@ -92,18 +92,18 @@ LINES = "/v1/namespaces/shop/actionsets/one/lines"
         pytest.param(LINES.replace("lines", "line%73"), id="with an escape"),
     ],
 )
-def test_nobody_reads_lines_by_another_spelling_of_their_path(path: str) -> None:
+def test_another_spelling_of_a_path_does_not_bypass_the_check(path: str) -> None:
     reads: list[str] = []
 
     def give(namespace: str, name: str, _after: int) -> list[dict[str, Any]]:
         reads.append(f"{namespace}/{name}")
         return []
 
-    def knows_every_path(_token: str, asked: Mapping[str, Any]) -> Access:
-        # A user with a right to every path of the endpoint, and to no ActionSet.
-        return Access.ALLOWED if "nonResourceAttributes" in asked else Access.FORBIDDEN
+    def may_get_every_path(_token: str, attributes: Mapping[str, Any]) -> Access:
+        # A user who may get every path of the endpoint, but no ActionSet.
+        return Access.ALLOWED if "nonResourceAttributes" in attributes else Access.FORBIDDEN
 
-    app = Guard(build_app(PUBLICATION, lines=give), knows_every_path)
+    app = Guard(build_app(PUBLICATION, lines=give), may_get_every_path)
     assert get(app, path, "reader").status_code in (403, 404)
     assert reads == []
 
@@ -120,12 +120,12 @@ def test_nobody_reads_lines_by_another_spelling_of_their_path(path: str) -> None
         pytest.param("", 421, id="by none"),
     ],
 )
-def test_a_page_from_elsewhere_cannot_ask_this_machine(host: str, status: int) -> None:
+def test_requests_for_other_hosts_are_refused_on_loopback(host: str, status: int) -> None:
     app = LocalHostsOnly(build_app(PUBLICATION))
     assert get(app, "/v1/functions", Host=host).status_code == status
 
 
-def test_two_tokens_are_none() -> None:
+def test_two_tokens_count_as_none() -> None:
     app = Guard(build_app(PUBLICATION), review)
 
     async def send() -> int:
@@ -137,20 +137,20 @@ def test_two_tokens_are_none() -> None:
     assert asyncio.run(send()) == 401
 
 
-def test_versions_say_by_how_much_they_are_used_after_the_first_census() -> None:
+def test_versions_report_their_uses_after_the_first_census() -> None:
     now: list[Uses | None] = [None]
     app = build_app(PUBLICATION, uses=lambda: now[0])
     before = get(app, "/v1/functions/CountRows")
     assert "inUseBy" not in before.text
     now[0] = {("CountRows", "v0.0.0"): Count(3, 1, "2026-01-01")}
     after = get(app, "/v1/functions/CountRows")
-    used = {each["version"]: each["inUseBy"] for each in after.json()["versions"]}
+    used = {version["version"]: version["inUseBy"] for version in after.json()["versions"]}
     assert used["v0.0.0"] == {"blueprints": 3, "actionSets": 1, "lastRun": "2026-01-01"}
     assert used["v0.1.0"] == {"blueprints": 0, "actionSets": 0}
     assert before.headers["etag"] != after.headers["etag"]
     one = get(app, "/v1/functions/CountRows/versions/v0.0.0").json()
     assert one["inUseBy"]["blueprints"] == 3
     listed = get(app, "/v1/functions").json()["functions"]
-    assert all("inUseBy" in version for each in listed for version in each["versions"])
+    assert all("inUseBy" in version for function in listed for version in function["versions"])
     same = get(app, "/v1/functions", **{"If-None-Match": get(app, "/v1/functions").headers["etag"]})
     assert same.status_code == 304

@@ -1,4 +1,4 @@
-"""Functions that a cluster installs, on the endpoint next to the built-in ones."""
+"""Functions installed in a cluster, on the endpoint."""
 
 from __future__ import annotations
 
@@ -60,67 +60,69 @@ def get(app: Starlette, path: str, **headers: str) -> httpx.Response:
     return asyncio.run(ask())
 
 
-class Seen:
-    """What a controller has found out so far."""
+class FoundRevisions:
+    """Revisions that a controller has found so far."""
 
     def __init__(self) -> None:
         self.revisions: list[dict[str, Any]] | None = None
 
 
 @pytest.fixture
-def seen() -> Seen:
-    return Seen()
+def seen() -> FoundRevisions:
+    return FoundRevisions()
 
 
 @pytest.fixture
-def app(sample_publication: Publication, seen: Seen) -> Starlette:
+def app(sample_publication: Publication, seen: FoundRevisions) -> Starlette:
     return build_app(sample_publication, revisions=lambda: seen.revisions)
 
 
 def fits(app: Starlette, schema: str, document: Any) -> None:
     api = get(app, "/openapi.json").json()
-    found = {"$ref": f"#/components/schemas/{schema}", "components": api["components"]}
-    jsonschema.Draft202012Validator(found).validate(document)
+    schema_of = {"$ref": f"#/components/schemas/{schema}", "components": api["components"]}
+    jsonschema.Draft202012Validator(schema_of).validate(document)
 
 
-def test_nothing_is_said_before_the_revisions_are_known(app: Starlette) -> None:
+def test_revisions_are_omitted_until_they_are_known(app: Starlette) -> None:
     assert "installed" not in get(app, "/v1/functions").json()
     assert get(app, "/v1/functions/templates").status_code == 404
     assert "Installed in this cluster" not in get(app, "/").text
 
 
-def test_what_the_cluster_installs_is_listed_with_who_uses_it(app: Starlette, seen: Seen) -> None:
+def test_installed_functions_are_listed_with_their_users(
+    app: Starlette, seen: FoundRevisions
+) -> None:
     before = get(app, "/v1/functions")
     seen.revisions = INSTALLED
     after = get(app, "/v1/functions")
     assert before.headers["etag"] != after.headers["etag"]
-    (found,) = after.json()["installed"]
-    assert found["name"] == "templates"
-    assert [each["state"] for each in found["revisions"]] == ["routable", "inactive"]
-    assert found["revisions"][0]["usedBy"] == {"is selected by": ["Composition/bucket"]}
+    (function,) = after.json()["installed"]
+    assert function["name"] == "templates"
+    assert [entry["state"] for entry in function["revisions"]] == ["routable", "inactive"]
+    assert function["revisions"][0]["usedBy"] == {"is selected by": ["Composition/bucket"]}
     fits(app, "FunctionList", after.json())
     one = get(app, "/v1/functions/templates")
-    assert one.json() == found
+    assert one.json() == function
     fits(app, "AnyFunction", one.json())
     assert "10.0.0.1" not in after.text
 
 
-def test_a_function_of_a_name_we_have_shows_its_revisions_there(
-    app: Starlette, seen: Seen, sample_publication: Publication
+def test_a_builtin_function_shows_installed_revisions_of_its_name(
+    app: Starlette, seen: FoundRevisions, sample_publication: Publication
 ) -> None:
     name = next(iter(sample_publication.registry.names))
     seen.revisions = [*INSTALLED, revision(name, 7, "active")]
     listed = get(app, "/v1/functions").json()
-    assert [each["name"] for each in listed["installed"]] == ["templates"]
-    of_this = next(each for each in listed["functions"] if each["name"] == name)
-    assert [each["revision"] for each in of_this["revisions"]] == [7]
-    found = get(app, f"/v1/functions/{name}").json()
-    assert found["versions"]
-    assert found["revisions"] == of_this["revisions"]
-    fits(app, "AnyFunction", found)
+    assert [function["name"] for function in listed["installed"]] == ["templates"]
+    of_this = next(function for function in listed["functions"] if function["name"] == name)
+    assert [entry["revision"] for entry in of_this["revisions"]] == [7]
+    document = get(app, f"/v1/functions/{name}").json()
+    assert document["versions"]
+    assert document["revisions"] == of_this["revisions"]
+    fits(app, "AnyFunction", document)
 
 
-def test_people_see_it_on_the_page(app: Starlette, seen: Seen) -> None:
+def test_the_page_shows_installed_functions(app: Starlette, seen: FoundRevisions) -> None:
     first = get(app, "/")
     seen.revisions = INSTALLED
     page = get(app, "/")
@@ -133,12 +135,12 @@ def test_people_see_it_on_the_page(app: Starlette, seen: Seen) -> None:
     assert again.status_code == 304
 
 
-def test_names_out_of_a_cluster_are_text_on_the_page(app: Starlette, seen: Seen) -> None:
+def test_names_from_a_cluster_are_escaped_on_the_page(app: Starlette, seen: FoundRevisions) -> None:
     seen.revisions = [revision("x", 1, "active", is_held_by=["<script>alert(1)</script>"])]
     assert "<script>alert(1)" not in get(app, "/").text
 
 
-def test_a_cluster_is_asked_now_and_then_and_a_failure_keeps_what_was_known() -> None:
+def test_a_failed_census_keeps_the_previous_result() -> None:
 
     cluster = MemoryCluster(clock=SystemClock())
     for path in sorted(CRDS.glob("*.yaml")):
@@ -155,13 +157,13 @@ def test_a_cluster_is_asked_now_and_then_and_a_failure_keeps_what_was_known() ->
     fragile: Any = Fragile()
     census = RevisionCensus(fragile, read_functions().registry)
     census.count()
-    found = census.revisions
-    assert found is not None
-    assert [each["name"] for each in found] == ["templates-1"]
+    revisions = census.revisions
+    assert revisions is not None
+    assert [entry["name"] for entry in revisions] == ["templates-1"]
     census.count()
-    # The same as before is the same answer: nobody has to read it anew.
-    assert census.revisions is found
+    # An unchanged census returns the same object, so that responses stay cached.
+    assert census.revisions is revisions
     broken.append(True)
     with pytest.raises(ClusterUnavailable):
         census.count()
-    assert census.revisions is found
+    assert census.revisions is revisions

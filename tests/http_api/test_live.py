@@ -1,4 +1,4 @@
-"""The pages of runs: who may see what, what may be done, and lines as they come."""
+"""Pages of runs: permissions, operations and live log lines."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tests.http_api.runs_of import (
     BEGAN,
     HOSTILE,
     NIGHTLY,
+    FixedClock,
     RunsOf,
-    Standing,
     runs_of_a_cluster,
     status_of,
 )
@@ -48,16 +48,16 @@ PATIENCE_SECONDS = 180.0
 @pytest.fixture(scope="module")
 def shown() -> Iterator[RunsOf]:
     """Runs that no test changes."""
-    with runs_of_a_cluster() as made:
-        until(lambda: len(made.overview.runs().rows) == 5)
-        yield made
+    with runs_of_a_cluster() as cluster_runs:
+        until(lambda: len(cluster_runs.overview.runs().rows) == 5)
+        yield cluster_runs
 
 
 @pytest.fixture
 def runs() -> Iterator[RunsOf]:
-    with runs_of_a_cluster() as made:
-        until(lambda: len(made.overview.runs().rows) == 5)
-        yield made
+    with runs_of_a_cluster() as cluster_runs:
+        until(lambda: len(cluster_runs.overview.runs().rows) == 5)
+        yield cluster_runs
 
 
 def until(is_so: Any) -> None:
@@ -78,17 +78,19 @@ def send(app: Any, method: str, path: str, **more: Any) -> httpx.Response:
 
 RIGHTS: Mapping[str, Any] = {
     "all": lambda _: True,
-    "shop": lambda asked: asked.get("namespace") == "shop" and asked["verb"] in ("get", "list"),
+    "shop": lambda attributes: (
+        attributes.get("namespace") == "shop" and attributes["verb"] in ("get", "list")
+    ),
     "nobody": lambda _: False,
 }
 
 
-def review(token: str, asked: Mapping[str, Any]) -> Access:
+def review(token: str, attributes: Mapping[str, Any]) -> Access:
     if token == "away":
         raise ClusterUnavailable("away")
     if token not in RIGHTS:
         return Access.UNKNOWN
-    is_fine = RIGHTS[token](asked.get("resourceAttributes", {"verb": "", **asked}))
+    is_fine = RIGHTS[token](attributes.get("resourceAttributes", {"verb": "", **attributes}))
     return Access.ALLOWED if is_fine else Access.FORBIDDEN
 
 
@@ -129,18 +131,18 @@ def form_of(token: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_list_shows_what_is_asked_for(shown: RunsOf, path: str, names: list[str]) -> None:
+def test_the_list_is_filtered(shown: RunsOf, path: str, names: list[str]) -> None:
     answer = send(shown.app(), "GET", path)
     assert answer.status_code == 200
     assert sorted(answer.text.split('<a href="/runs/')[1:]) == sorted(
         part for part in answer.text.split('<a href="/runs/')[1:] if part.split('"')[0]
     )
-    found = [part.split('"')[0].partition("/")[2] for part in answer.text.split('<a href="/runs/')]
-    assert sorted(each for each in found if each) == sorted(names)
+    links = [part.split('"')[0].partition("/")[2] for part in answer.text.split('<a href="/runs/')]
+    assert sorted(link for link in links if link) == sorted(names)
 
 
-class Away(MemoryCluster):
-    """Nobody answers, once it is known."""
+class UnavailableCluster(MemoryCluster):
+    """Cluster that can become unavailable."""
 
     is_known = Signal()
 
@@ -149,8 +151,8 @@ class Away(MemoryCluster):
         raise ClusterUnavailable("nobody answers")
 
 
-class Hasty(Standing):
-    """No look waits long."""
+class ImpatientOverview(FixedClock):
+    """Overview whose waits end at once."""
 
     def __init__(self) -> None:
         self._passed = 0.0
@@ -160,10 +162,10 @@ class Hasty(Standing):
         return self._passed
 
 
-def test_runs_that_cannot_be_seen_are_not_taken_for_none() -> None:
-    clock = Hasty()
+def test_unreadable_runs_are_reported_instead_of_an_empty_list() -> None:
+    clock = ImpatientOverview()
     lines = PhaseLines(clock)
-    cluster = Away(clock=clock)
+    cluster = UnavailableCluster(clock=clock)
     overview = ClusterOverview(cluster, clock, lines, home="")
     app = RunsOf(MemoryCluster(clock=clock), lines, overview).app()
     try:
@@ -182,22 +184,22 @@ def test_runs_that_cannot_be_seen_are_not_taken_for_none() -> None:
         overview.close()
 
 
-def test_runs_are_followed_from_the_first_look_on() -> None:
-    clock = Standing()
+def test_runs_are_watched_from_the_first_request_on() -> None:
+    clock = FixedClock()
     cluster = MemoryCluster(clock=clock)
     overview = ClusterOverview(cluster, clock, PhaseLines(clock), home="")
     app = RunsOf(cluster, PhaseLines(clock), overview).app()
     assert send(app, "GET", "/schedules").status_code == 200
     assert not overview.is_followed
     try:
-        # And the first look has them.
+        # The first request returns them.
         assert "Nothing has run yet" in send(app, "GET", "/runs").text
         assert overview.is_followed
     finally:
         overview.close()
 
 
-def test_what_is_made_while_runs_change_is_not_kept_for_what_they_are_then(runs: RunsOf) -> None:
+def test_a_page_rendered_during_a_change_is_not_cached(runs: RunsOf) -> None:
     ask = PageRequest({"headers": []}, {}, {}, {})
     versions = [runs.overview.runs().version]
 
@@ -214,12 +216,12 @@ def test_what_is_made_while_runs_change_is_not_kept_for_what_they_are_then(runs:
     assert b"newest" in pages.runs_now(PageRequest({"headers": []}, {}, {}, {})).body
 
 
-def test_who_sees_one_namespace_is_not_told_how_much_runs_in_others(shown: RunsOf) -> None:
+def test_counts_exclude_other_namespaces(shown: RunsOf) -> None:
     text = send(shown.app(), "GET", "/runs?namespace=other").text
     assert "1 of 1 run<" in text
 
 
-def test_what_has_not_changed_is_not_sent_again(runs: RunsOf) -> None:
+def test_an_unchanged_list_is_not_sent_again(runs: RunsOf) -> None:
     app = runs.app()
     first = send(app, "GET", "/runs-now")
     again = {"if-none-match": first.headers["etag"]}
@@ -230,7 +232,7 @@ def test_what_has_not_changed_is_not_sent_again(runs: RunsOf) -> None:
     assert send(app, "GET", "/runs-now", headers=again).status_code == 200
 
 
-def test_what_others_wrote_is_text_and_never_markup(shown: RunsOf) -> None:
+def test_content_from_the_cluster_is_escaped(shown: RunsOf) -> None:
     shown.say("under-way", HOSTILE)
     for path in ("/runs", "/runs/shop/broken", "/runs/shop/under-way"):
         text = send(shown.app(), "GET", path).text
@@ -240,7 +242,7 @@ def test_what_others_wrote_is_text_and_never_markup(shown: RunsOf) -> None:
         assert "&lt;img src=x onerror=alert(1)&gt;\\x1b[31m\\u202eevil" in text
 
 
-def test_one_run_is_told_whole(shown: RunsOf) -> None:
+def test_the_page_of_a_run_shows_all_details(shown: RunsOf) -> None:
     text = send(shown.app(), "GET", "/runs/shop/done").text
     for part in ("stop", "dump", "attempt 2", "57.0s", "v0.1.0", "StatefulSet shop/db", "nightly"):
         assert part in text
@@ -249,13 +251,13 @@ def test_one_run_is_told_whole(shown: RunsOf) -> None:
     assert "CommandFailed" in broken
 
 
-def test_a_run_that_is_not_there_is_said(shown: RunsOf) -> None:
+def test_a_missing_run_is_not_found(shown: RunsOf) -> None:
     answer = send(shown.app(), "GET", "/runs/shop/nothing")
     assert answer.status_code == 404
     assert "ActionSet nothing does not exist in namespace shop" in answer.text
 
 
-# Who may see what
+# Permissions
 
 
 @pytest.mark.parametrize(
@@ -275,33 +277,33 @@ def test_a_run_that_is_not_there_is_said(shown: RunsOf) -> None:
         pytest.param("/runs", "away", 503, id="while nobody can say"),
     ],
 )
-def test_a_page_takes_the_right_to_what_it_shows(
+def test_a_page_requires_permission_for_its_content(
     shown: RunsOf, path: str, token: str, status: int
 ) -> None:
     assert send(guarded(shown), "GET", path, headers=signed_in(token)).status_code == status
 
 
-def test_a_person_without_a_token_is_led_to_where_one_signs_in_and_back(shown: RunsOf) -> None:
+def test_a_browser_without_token_is_redirected_to_sign_in_and_back(shown: RunsOf) -> None:
     app = guarded(shown)
     answer = send(app, "GET", "/runs/shop/done?x=1", headers=HTML)
     assert answer.status_code == 303
     assert answer.headers["location"] == "/signin?next=%2Fruns%2Fshop%2Fdone%3Fx%3D1"
     form = send(app, "GET", answer.headers["location"], headers=HTML)
     assert form.status_code == 200
-    taken = send(app, "POST", answer.headers["location"], data={"token": " all\n"})
-    assert (taken.status_code, taken.headers["location"]) == (303, "/runs/shop/done?x=1")
-    cookie = taken.headers["set-cookie"]
+    response = send(app, "POST", answer.headers["location"], data={"token": " all\n"})
+    assert (response.status_code, response.headers["location"]) == (303, "/runs/shop/done?x=1")
+    cookie = response.headers["set-cookie"]
     sealed = cookie.partition("=")[2].partition(";")[0]
     assert (sealed != "all", SEAL.open(sealed)) == (True, "all")
     for part in ("HttpOnly", "SameSite=Strict", "Path=/"):
         assert part in cookie
     assert "Secure" not in cookie
     assert send(app, "GET", "/runs").status_code == 401
-    asked = send(app, "POST", "/runs/shop/under-way/cancel", headers=HTML)
-    assert (asked.status_code, asked.headers["location"]) == (303, "/signin")
+    attributes = send(app, "POST", "/runs/shop/under-way/cancel", headers=HTML)
+    assert (attributes.status_code, attributes.headers["location"]) == (303, "/signin")
 
 
-def test_a_person_is_told_in_a_page_that_nobody_can_say_who_they_are(shown: RunsOf) -> None:
+def test_a_failing_token_review_is_reported_on_a_page(shown: RunsOf) -> None:
     answer = send(guarded(shown), "GET", "/runs", headers=signed_in("away"))
     assert answer.headers["content-type"].startswith("text/html")
     assert "cannot authenticate users at the moment" in answer.text
@@ -316,19 +318,19 @@ def test_a_person_is_told_in_a_page_that_nobody_can_say_who_they_are(shown: Runs
         pytest.param("{}; other", id="behind it"),
     ],
 )
-def test_cookies_of_others_on_the_same_host_are_in_nobodys_way(shown: RunsOf, cookies: str) -> None:
+def test_cookies_of_other_servers_are_ignored(shown: RunsOf, cookies: str) -> None:
     headers = {**HTML, "cookie": cookies.replace("{}", cookie_of("all"))}
     assert send(guarded(shown), "GET", "/runs", headers=headers).status_code == 200
 
 
-def test_behind_tls_the_cookie_never_leaves_it(shown: RunsOf) -> None:
+def test_the_cookie_is_secure_behind_tls(shown: RunsOf) -> None:
     headers = {"x-forwarded-proto": "https"}
-    taken = send(guarded(shown), "POST", "/signin", data={"token": "all"}, headers=headers)
-    assert taken.headers["set-cookie"].endswith("; Secure")
+    response = send(guarded(shown), "POST", "/signin", data={"token": "all"}, headers=headers)
+    assert response.headers["set-cookie"].endswith("; Secure")
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "expected",
     [
         "https://evil.example",
         "//evil.example",
@@ -338,10 +340,10 @@ def test_behind_tls_the_cookie_never_leaves_it(shown: RunsOf) -> None:
         "",
     ],
 )
-def test_signing_in_leads_nowhere_else(shown: RunsOf, wanted: str) -> None:
-    path = f"/signin?{urlencode({'next': wanted})}"
-    taken = send(guarded(shown), "POST", path, data={"token": "all"})
-    assert taken.headers["location"] == "/runs"
+def test_sign_in_does_not_redirect_to_other_hosts(shown: RunsOf, expected: str) -> None:
+    path = f"/signin?{urlencode({'next': expected})}"
+    response = send(guarded(shown), "POST", path, data={"token": "all"})
+    assert response.headers["location"] == "/runs"
 
 
 @pytest.mark.parametrize(
@@ -355,20 +357,20 @@ def test_signing_in_leads_nowhere_else(shown: RunsOf, wanted: str) -> None:
         pytest.param("x" * 20_000, 400, id="without an end"),
     ],
 )
-def test_a_token_is_refused(shown: RunsOf, token: str, status: int) -> None:
+def test_an_invalid_token_is_refused(shown: RunsOf, token: str, status: int) -> None:
     answer = send(guarded(shown), "POST", "/signin", data={"token": token})
     assert answer.status_code == status
     assert "set-cookie" not in answer.headers
 
 
-def test_a_token_that_is_known_no_more_is_taken_away(shown: RunsOf) -> None:
+def test_the_cookie_of_an_expired_token_is_deleted(shown: RunsOf) -> None:
     answer = send(guarded(shown), "GET", "/runs", headers=signed_in("old"))
     assert (answer.status_code, answer.headers["location"]) == (303, "/signin")
     assert "Max-Age=0" in answer.headers["set-cookie"]
     assert "Max-Age=0" in send(guarded(shown), "POST", "/signout").headers["set-cookie"]
 
 
-def test_pages_may_do_nothing_in_a_browser_but_what_is_ours(shown: RunsOf) -> None:
+def test_pages_only_load_files_of_this_server(shown: RunsOf) -> None:
     for path in ("/runs", "/runs/shop/done", "/signin", "/runs/shop/nothing"):
         policy = send(shown.app(), "GET", path).headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -377,21 +379,21 @@ def test_pages_may_do_nothing_in_a_browser_but_what_is_ours(shown: RunsOf) -> No
         assert "frame-ancestors 'none'" in policy
 
 
-# What may be done
+# Operations
 
 
-def test_a_run_is_cancelled_by_a_user_who_may(runs: RunsOf) -> None:
+def test_a_permitted_user_cancels_a_run(runs: RunsOf) -> None:
     answer = send(guarded(runs), "POST", "/runs/shop/under-way/cancel", **form_of("all"))
     assert (answer.status_code, answer.headers["location"]) == (303, "/runs/shop/under-way")
-    found = runs.cluster.get(ACTION_SETS, "under-way", namespace="shop")
-    assert found["spec"]["cancel"] is True
+    actionset = runs.cluster.get(ACTION_SETS, "under-way", namespace="shop")
+    assert actionset["spec"]["cancel"] is True
 
 
-def test_a_run_that_failed_is_done_again(runs: RunsOf) -> None:
+def test_a_failed_run_is_retried(runs: RunsOf) -> None:
     answer = send(guarded(runs), "POST", "/runs/shop/broken/retry", **form_of("all"))
     name = answer.headers["location"].rpartition("/")[2]
-    made = runs.cluster.get(ACTION_SETS, name, namespace="shop")
-    assert made["metadata"]["annotations"]["kanister-py.io/retry-of"] == "broken"
+    created = runs.cluster.get(ACTION_SETS, name, namespace="shop")
+    assert created["metadata"]["annotations"]["kanister-py.io/retry-of"] == "broken"
 
 
 @pytest.mark.parametrize(
@@ -425,15 +427,15 @@ def test_a_run_that_failed_is_done_again(runs: RunsOf) -> None:
         pytest.param("/runs/shop/nothing/cancel", form_of("all"), 404, id="of what is not there"),
     ],
 )
-def test_what_may_not_be_done_is_not_done(
+def test_operations_without_permission_change_nothing(
     runs: RunsOf, path: str, more: dict[str, Any], status: int
 ) -> None:
-    before = [each["spec"] for each in runs.cluster.list(ACTION_SETS).items]
+    before = [obj["spec"] for obj in runs.cluster.list(ACTION_SETS).items]
     assert send(guarded(runs), "POST", path, **more).status_code == status
-    assert [each["spec"] for each in runs.cluster.list(ACTION_SETS).items] == before
+    assert [obj["spec"] for obj in runs.cluster.list(ACTION_SETS).items] == before
 
 
-def test_where_nobody_signs_in_a_form_of_another_page_does_nothing_either(runs: RunsOf) -> None:
+def test_forms_of_other_pages_are_refused_without_sign_in(runs: RunsOf) -> None:
     app = LocalHostsOnly(runs.app())
     headers = {"host": "localhost"}
     refused = send(app, "POST", "/runs/shop/under-way/cancel", headers=headers)
@@ -454,8 +456,8 @@ def test_schedules_are_listed(shown: RunsOf) -> None:
     assert "No Schedules" in send(shown.app(), "GET", "/schedules?namespace=other").text
 
 
-class Narrow(MemoryCluster):
-    """A cluster that shows all namespaces to nobody, as to a controller with Roles in some."""
+class RestrictedCluster(MemoryCluster):
+    """Cluster in which the controller may only list single namespaces."""
 
     def list(self, resource: Any, *, namespace: str = "", **options: Any) -> Any:
         if not namespace:
@@ -463,12 +465,12 @@ class Narrow(MemoryCluster):
         return super().list(resource, namespace=namespace, **options)
 
 
-def test_a_controller_of_some_namespaces_lists_the_schedules_of_these() -> None:
-    clock = Standing()
-    cluster = Narrow(clock=clock)
+def test_a_controller_of_some_namespaces_lists_their_schedules() -> None:
+    clock = FixedClock()
+    cluster = RestrictedCluster(clock=clock)
     text = files("kanister_py.crds").joinpath("schedules.yaml").read_text("utf-8")
-    for each in parse_documents(text):
-        cluster.create(each.value)
+    for document in parse_documents(text):
+        cluster.create(document.value)
     cluster.create(NIGHTLY)
     overview = ClusterOverview(
         cluster, clock, PhaseLines(clock), home="", namespaces=("other", "shop")
@@ -477,7 +479,7 @@ def test_a_controller_of_some_namespaces_lists_the_schedules_of_these() -> None:
     assert '<a href="/schedules/shop/nightly">' in send(app, "GET", "/schedules").text
 
 
-def test_a_schedule_shows_what_ran_and_what_is_to_come(shown: RunsOf) -> None:
+def test_a_schedule_shows_past_and_upcoming_runs(shown: RunsOf) -> None:
     text = send(shown.app(), "GET", "/schedules/shop/nightly").text
     # Two in the morning, UTC, is three in Berlin.
     assert "2026-03-01 02:30:00 UTC" in text
@@ -486,7 +488,7 @@ def test_a_schedule_shows_what_ran_and_what_is_to_come(shown: RunsOf) -> None:
     assert send(shown.app(), "GET", "/schedules/shop/nothing").status_code == 404
 
 
-def test_a_schedule_that_is_none_is_shown_as_far_as_it_can_be(runs: RunsOf) -> None:
+def test_an_invalid_schedule_is_shown(runs: RunsOf) -> None:
     spec = {**NIGHTLY["spec"], "schedule": "0 0 31 2 *"}
     runs.cluster.create({**NIGHTLY, "metadata": {"name": "odd", "namespace": "shop"}, "spec": spec})
     answer = send(runs.app(), "GET", "/schedules/shop/odd")
@@ -501,30 +503,30 @@ def test_a_schedule_that_is_none_is_shown_as_far_as_it_can_be(runs: RunsOf) -> N
         pytest.param("resume", {"suspend": False}, id="resumed"),
     ],
 )
-def test_a_schedule_is_held_and_let_go(runs: RunsOf, verb: str, spec: Any) -> None:
+def test_a_schedule_is_suspended_and_resumed(runs: RunsOf, verb: str, spec: Any) -> None:
     answer = send(guarded(runs), "POST", f"/schedules/shop/nightly/{verb}", **form_of("all"))
     assert (answer.status_code, answer.headers["location"]) == (303, "/schedules/shop/nightly")
-    found = runs.cluster.get(SCHEDULES, "nightly", namespace="shop")["spec"]
-    assert found["suspend"] is spec["suspend"]
+    stored = runs.cluster.get(SCHEDULES, "nightly", namespace="shop")["spec"]
+    assert stored["suspend"] is spec["suspend"]
 
 
-def test_a_schedule_runs_now_for_a_user_who_may_make_runs(runs: RunsOf) -> None:
+def test_a_user_who_may_create_actionsets_runs_a_schedule_now(runs: RunsOf) -> None:
     path = "/schedules/shop/nightly/run-now"
     assert send(guarded(runs), "POST", path, **form_of("shop")).status_code == 403
     answer = send(guarded(runs), "POST", path, **form_of("all"))
     name = answer.headers["location"].removeprefix("/runs/shop/")
-    made = runs.cluster.get(ACTION_SETS, name, namespace="shop")
-    assert made["metadata"]["labels"]["kanister-py.io/schedule"] == "nightly"
+    created = runs.cluster.get(ACTION_SETS, name, namespace="shop")
+    assert created["metadata"]["labels"]["kanister-py.io/schedule"] == "nightly"
     again = send(guarded(runs), "POST", path, **form_of("all"))
     assert again.status_code == 409
     assert "forbids a second run" in again.text
 
 
-# As it comes
+# Event streams
 
 
-def events_of(url: str, wanted: int, headers: Mapping[str, str]) -> list[tuple[str, str, Any]]:
-    """Follow until so many lines have come: `(kind, number, data)`."""
+def events_of(url: str, expected: int, headers: Mapping[str, str]) -> list[tuple[str, str, Any]]:
+    """Read events until `count` lines have arrived, as `(kind, number, data)`."""
 
     async def go() -> list[tuple[str, str, Any]]:
         async with (
@@ -532,12 +534,12 @@ def events_of(url: str, wanted: int, headers: Mapping[str, str]) -> list[tuple[s
             client.stream("GET", url, headers=headers) as answer,
         ):
             assert answer.headers["content-type"].startswith("text/event-stream")
-            return [each async for each in _parsed(answer.aiter_lines(), wanted)]
+            return [event async for event in _parsed(answer.aiter_lines(), expected)]
 
     return asyncio.run(asyncio.wait_for(go(), PATIENCE_SECONDS))
 
 
-async def _parsed(lines: AsyncIterator[str], wanted: int) -> AsyncIterator[tuple[str, str, Any]]:
+async def _parsed(lines: AsyncIterator[str], expected: int) -> AsyncIterator[tuple[str, str, Any]]:
     kind, number = "message", ""
     async for line in lines:
         field, _, value = line.partition(": ")
@@ -547,27 +549,27 @@ async def _parsed(lines: AsyncIterator[str], wanted: int) -> AsyncIterator[tuple
             number = value
         elif field in ("data", "data:"):
             yield kind, number, json.loads(value) if value else None
-            wanted -= kind == "message"
+            expected -= kind == "message"
             kind = "message"
-            if not wanted:
+            if not expected:
                 return
 
 
-def test_runs_go_on_where_a_server_ended_with_a_browser_still_watching() -> None:
-    class Listened:
+def test_closing_a_server_with_open_streams_does_not_affect_runs() -> None:
+    class ListeningOverview:
         def listen(self, call: Any) -> Any:
             self.call = call
             return lambda: None
 
     async def watch(overview: Any) -> None:
-        ChangeSignal(overview).__enter__()  # nobody leaves it
+        ChangeSignal(overview).__enter__()  # it is never closed
 
-    overview = Listened()
+    overview = ListeningOverview()
     asyncio.run(watch(overview))
     overview.call("shop", "under-way")
 
 
-def test_who_watches_one_namespace_is_told_when_something_changes_there_alone() -> None:
+def test_a_stream_of_a_namespace_only_reports_its_changes() -> None:
     class FakeOverview:
         def listen(self, call: Any) -> Any:
             self.call = call
@@ -583,15 +585,15 @@ def test_who_watches_one_namespace_is_told_when_something_changes_there_alone() 
     asyncio.run(go(FakeOverview()))
 
 
-def test_lines_reach_a_browser_from_where_it_was(runs: RunsOf) -> None:
+def test_a_stream_resumes_after_the_last_line(runs: RunsOf) -> None:
     with served(runs.app()) as url:
         for number in range(3):
             runs.say("under-way", f"line {number}")
-        found = events_of(f"{url}/runs/shop/under-way/events?0", 3, {})
-        lines = [(number, data["line"]) for kind, number, data in found if kind == "message"]
+        events = events_of(f"{url}/runs/shop/under-way/events?0", 3, {})
+        lines = [(number, data["line"]) for kind, number, data in events if kind == "message"]
         assert lines == [("1", "line 0"), ("2", "line 1"), ("3", "line 2")]
-        found = events_of(f"{url}/runs/shop/under-way/events?0", 1, {"last-event-id": "2"})
-        assert [data["line"] for kind, _, data in found if kind == "message"] == ["line 2"]
+        events = events_of(f"{url}/runs/shop/under-way/events?0", 1, {"last-event-id": "2"})
+        assert [data["line"] for kind, _, data in events if kind == "message"] == ["line 2"]
 
 
 class NoLogs(MemoryCluster):
@@ -601,15 +603,15 @@ class NoLogs(MemoryCluster):
         return super().list(resource, **options)
 
 
-def test_lines_that_cannot_be_read_are_not_taken_for_none() -> None:
-    with runs_of_a_cluster(NoLogs) as made:
-        answer = send(made.app(), "GET", "/runs/shop/done")
+def test_unreadable_lines_are_reported_instead_of_none() -> None:
+    with runs_of_a_cluster(NoLogs) as cluster_runs:
+        answer = send(cluster_runs.app(), "GET", "/runs/shop/done")
     assert answer.status_code == 200
     assert "Its lines cannot be read here: pods is forbidden" in answer.text
     assert "Nothing has been printed" not in answer.text
 
 
-def test_logs_of_pods_are_read_once_for_all_who_look(runs: RunsOf) -> None:
+def test_logs_of_pods_are_read_once_for_all_readers(runs: RunsOf) -> None:
     begun: SimpleQueue[None] = SimpleQueue()
     goes_on = Signal()
 
@@ -623,23 +625,23 @@ def test_logs_of_pods_are_read_once_for_all_who_look(runs: RunsOf) -> None:
             return runs.cluster.list(resource, **options)
 
     slow: Any = Slow()
-    clock = Standing()
+    clock = FixedClock()
     clock.monotonic = lambda: 0.0
     overview = ClusterOverview(slow, clock, PhaseLines(clock), home="default")
     with ThreadPoolExecutor(2) as threads:
         looks = [threads.submit(overview.lines, "shop", "done", 0) for _ in range(2)]
         begun.get(timeout=PATIENCE_SECONDS)
         try:
-            # The other one has time to do what it must not.
+            # The second thread has time to make the wrong request.
             with pytest.raises(Empty):
                 begun.get(timeout=0.5)
         finally:
             goes_on.set()
-        assert [list(each.result()) for each in looks] == [[], []]
+        assert [list(look.result()) for look in looks] == [[], []]
     assert begun.empty()
 
 
-def test_many_runs_are_shown_page_by_page(runs: RunsOf) -> None:
+def test_many_runs_are_paginated(runs: RunsOf) -> None:
     for number in range(250):
         runs.add(f"many-{number:03}", {})
     until(lambda: len(runs.overview.runs().rows) == 255)
@@ -649,7 +651,7 @@ def test_many_runs_are_shown_page_by_page(runs: RunsOf) -> None:
     assert text.count("<tr>") == 1 + 55
 
 
-def test_the_files_of_the_pages_need_no_token_and_are_kept(shown: RunsOf) -> None:
+def test_static_files_need_no_token_and_are_cached(shown: RunsOf) -> None:
     with served(guarded(shown)) as url:
         for path in ("/page.css", "/live.css", "/live.js"):
             with urlopen(f"{url}{path}") as answer:

@@ -1,4 +1,4 @@
-"""Content negotiation: the form a client gets, and `304 Not Modified`."""
+"""Content negotiation: media types, and `304 Not Modified`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from kanister_py.http_api.negotiation import JSON, YAML, choose_media_type, is_u
         pytest.param(b"nonsense", None, id="nonsense"),
     ],
 )
-def test_a_client_gets_the_form_it_likes_best(accept: bytes | None, want: str | None) -> None:
+def test_a_client_gets_the_media_type_it_prefers(accept: bytes | None, want: str | None) -> None:
     assert choose_media_type(accept) == want
 
 
 @given(st.binary(max_size=3000))
-def test_no_wish_is_too_odd_to_be_read(accept: bytes) -> None:
+def test_any_accept_header_can_be_parsed(accept: bytes) -> None:
     assert choose_media_type(accept) in (JSON, YAML, None)
 
 
@@ -59,5 +59,5 @@ def test_no_wish_is_too_odd_to_be_read(accept: bytes) -> None:
         pytest.param(b'"*"', False, id="a tag that is a star"),
     ],
 )
-def test_a_client_hears_304_only_of_what_it_has(if_none_match: bytes, want: bool) -> None:
+def test_304_is_only_sent_for_a_matching_etag(if_none_match: bytes, want: bool) -> None:
     assert is_unchanged(if_none_match, b'"abc"') is want

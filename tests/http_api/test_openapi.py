@@ -1,4 +1,4 @@
-"""Description of the endpoint, held to its answers by schemathesis."""
+"""The endpoint conforms to its OpenAPI description, tested with schemathesis."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATHS = [
 
 @pytest.fixture(scope="module")
 def described(sample_app: Starlette) -> Iterator[Any]:
-    # Over a real port, so that what the server adds is checked as well.
+    # Over a real port, to include what the server adds.
     with served(sample_app) as url:
         document = json.loads(ask(sample_app, "/openapi.json").body)
         schema = schemathesis.openapi.from_dict(document)
@@ -41,13 +41,13 @@ def described(sample_app: Starlette) -> Iterator[Any]:
         yield schema
 
 
-def test_every_path_that_is_described_is_tried(described: Any) -> None:
+def test_every_described_path_is_tested(described: Any) -> None:
     assert sorted(described) == PATHS
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("path", PATHS)
-def test_every_answer_is_as_described(described: Any, path: str, method: str) -> None:
+def test_every_response_matches_the_description(described: Any, path: str, method: str) -> None:
     operation = described[path][method]
     modes = schemathesis.GenerationMode
 
@@ -79,7 +79,9 @@ def test_every_answer_is_as_described(described: Any, path: str, method: str) ->
         ("Great", "v0.0.0"),
     ],
 )
-def test_every_kind_of_version_is_as_described(described: Any, name: str, version: str) -> None:
+def test_versions_of_every_status_match_the_description(
+    described: Any, name: str, version: str
+) -> None:
     operation = described["/v1/functions/{name}/versions/{version}"]["GET"]
     for accept in ("application/json", "application/yaml", "text/html"):
         case = operation.Case(

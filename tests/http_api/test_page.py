@@ -23,7 +23,7 @@ SHOWN = """
 return [...document.querySelectorAll('article.function')]
   .filter((each) => each.checkVisibility()).map((each) => each.id)
 """
-# The contrast of every text that is seen against what lies behind it, where it is too low.
+# Texts with too little contrast to their background.
 CONTRAST = """
 const channel = (value) => {
   value /= 255;
@@ -61,18 +61,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     missing = missing_parts()
     if missing:
         pytest.skip(f"{missing} is not installed: the page was NOT tried in a browser")
-    with started_browser(tmp_path_factory.mktemp("browser") / "profile") as found:
-        found.open("about:blank")
-        yield found
+    with started_browser(tmp_path_factory.mktemp("browser") / "profile") as started:
+        started.open("about:blank")
+        yield started
 
 
 @pytest.fixture
 def window(browser: Browser) -> Iterator[Browser]:
-    """A window of a usual size, in light colours, that remembers nothing."""
+    """Window of usual size with light colours and without stored data."""
     browser.resize(1440, 1000)
     browser.prefer("light")
-    browser.complaints()
-    browser.requested()
+    browser.console_messages()
+    browser.requested_urls()
     yield browser
     browser.open("about:blank")
 
@@ -89,18 +89,16 @@ def many(many_app: Starlette) -> Iterator[str]:
         yield url
 
 
-def test_the_page_asks_for_nothing_but_itself_and_the_console_is_silent(
-    window: Browser, sample: str
-) -> None:
+def test_the_page_loads_no_other_files_and_logs_nothing(window: Browser, sample: str) -> None:
     window.open(f"{sample}/")
     window.press("n", "o", TAB)
-    fetched = [each for each in window.requested() if each.startswith("http")]
+    fetched = [request for request in window.requested_urls() if request.startswith("http")]
     assert fetched == [f"{sample}/"]
-    assert window.complaints() == []
+    assert window.console_messages() == []
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
-def test_the_page_can_be_read_in_both_colours(
+def test_the_page_is_readable_in_light_and_dark(
     window: Browser, sample: str, repository: Path, colours: str
 ) -> None:
     window.prefer(colours)
@@ -112,7 +110,7 @@ def test_the_page_can_be_read_in_both_colours(
     assert low == []
 
 
-def test_a_chosen_colour_is_remembered(window: Browser, sample: str) -> None:
+def test_a_chosen_colour_scheme_is_stored(window: Browser, sample: str) -> None:
     dark = "return getComputedStyle(document.body).backgroundColor"
     window.open(f"{sample}/")
     light = window.ask(dark)
@@ -141,11 +139,11 @@ def test_search_finds_a_function_by_an_argument(window: Browser, sample: str) ->
     assert window.ask(SHOWN) == ["CountRows", "Greet", "Notify"]
 
 
-def test_a_search_can_be_sent_as_a_link(window: Browser, many: str) -> None:
+def test_a_search_can_be_shared_as_a_link(window: Browser, many: str) -> None:
     window.open(f"{many}/?q=restore&status=removed")
     shown = window.ask(SHOWN)
     assert shown
-    assert all("Restore" in each for each in shown)
+    assert all("Restore" in function for function in shown)
     versions = window.ask(
         "return [...document.querySelectorAll('details.version')]"
         ".filter((each) => each.checkVisibility()).map((each) => each.dataset.status)"
@@ -165,7 +163,7 @@ def test_a_link_opens_the_version_it_names(window: Browser, sample: str, fragmen
     ) == [True, True, True]
 
 
-def test_the_keyboard_leads_everywhere(window: Browser, sample: str) -> None:
+def test_everything_is_reachable_by_keyboard(window: Browser, sample: str) -> None:
     window.open(f"{sample}/")
     focused = "const it = document.activeElement; return it.textContent.trim() || it.id"
     window.press(TAB)
@@ -179,13 +177,13 @@ def test_the_keyboard_leads_everywhere(window: Browser, sample: str) -> None:
     assert window.ask("return document.activeElement.parentElement.open") is True
 
 
-def test_a_screen_reader_finds_landmarks_and_names(window: Browser, sample: str) -> None:
+def test_landmarks_and_names_are_set_for_screen_readers(window: Browser, sample: str) -> None:
     window.open(f"{sample}/")
     nodes = window.devtools("Accessibility.getFullAXTree")["nodes"]
     named = {
-        (each["role"]["value"], each.get("name", {}).get("value", ""))
-        for each in nodes
-        if not each.get("ignored") and "role" in each
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in nodes
+        if not node.get("ignored") and "role" in node
     }
     roles = {role for role, _ in named}
     assert {"main", "banner", "contentinfo", "search", "complementary"} <= roles
@@ -197,15 +195,15 @@ def test_a_screen_reader_finds_landmarks_and_names(window: Browser, sample: str)
     ]
 
 
-def test_without_javascript_everything_can_be_read(window: Browser, sample: str) -> None:
+def test_everything_is_readable_without_javascript(window: Browser, sample: str) -> None:
     window.devtools("Emulation.setScriptExecutionDisabled", value=True)
     try:
         window.open(f"{sample}/?plain#Notify@v0.1.0")
         assert window.ask("return document.documentElement.className") == ""
         window.click("[id='Notify@v0.1.0'] > summary")
         text = window.ask("return document.body.innerText")
-        for wanted in ("Who is told", "recipient", "ends in 1.3.0", "1 removed version"):
-            assert wanted in text
+        for expected in ("Who is told", "recipient", "ends in 1.3.0", "1 removed version"):
+            assert expected in text
         shown = "return document.querySelector('{}').checkVisibility()"
         for useless in ("#_theme", ".find", ".copy"):
             assert window.ask(shown.format(useless)) is False
@@ -220,7 +218,7 @@ def test_the_page_fits_every_width(window: Browser, many: str, width: int) -> No
     assert window.ask("return document.documentElement.scrollWidth") <= width
 
 
-def test_sixty_functions_are_searched_at_once(window: Browser, many: str) -> None:
+def test_sixty_functions_are_searched_quickly(window: Browser, many: str) -> None:
     window.open(f"{many}/")
     assert len(window.ask(SHOWN)) == 60
     milliseconds = window.ask(
@@ -228,37 +226,37 @@ def test_sixty_functions_are_searched_at_once(window: Browser, many: str) -> Non
         "query.value = 'volume'; query.dispatchEvent(new Event('input', { bubbles: true }));"
         "document.body.offsetHeight; return performance.now() - start"
     )
-    assert {each.endswith("Volume") for each in window.ask(SHOWN)} == {True}
+    assert {name.endswith("Volume") for name in window.ask(SHOWN)} == {True}
     assert milliseconds < 1000
 
 
-def test_a_plugin_that_was_left_out_is_named(many_app: Starlette) -> None:
+def test_a_plugin_that_failed_to_load_is_named(many_app: Starlette) -> None:
     assert "broken (acme_broken:Broken)" in ask(many_app, "/").text
 
 
-def test_no_functions_are_no_empty_page(empty_app: Starlette) -> None:
+def test_a_page_without_functions_explains_how_to_add_some(empty_app: Starlette) -> None:
     text = ask(empty_app, "/").text
     assert "No functions are registered" in text
     assert "kanister_py.functions" in text
 
 
-def test_the_text_of_an_author_is_no_markup(sample_app: Starlette) -> None:
+def test_texts_of_authors_are_escaped(sample_app: Starlette) -> None:
     text = ask(sample_app, "/").text
     assert "&lt;b&gt;no&lt;/b&gt; promise &amp; no hurry" in text
     assert "Count rows in <code>table</code>." in ask(sample_app, "/").text
 
 
-def test_a_browser_may_run_nothing_but_our_own_script(sample_app: Starlette) -> None:
-    found = ask(sample_app, "/")
-    policy = found.headers["content-security-policy"]
+def test_a_browser_only_runs_the_script_of_the_page(sample_app: Starlette) -> None:
+    response = ask(sample_app, "/")
+    policy = response.headers["content-security-policy"]
     assert policy == own_headers()["content-security-policy"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
-    assert "style=" not in found.text
-    assert "onclick" not in found.text
+    assert "style=" not in response.text
+    assert "onclick" not in response.text
 
 
-# What an author may write anywhere: markup, the ends of what it stands in, signs that hide others.
+# Texts that authors may write: markup, ends of the enclosing syntax, invisible characters.
 EVIL = (
     "<img src=/evil onerror=window.evil=1><script>window.evil=1</script></script></style></title>"
     "\"'><svg onload=window.evil=1> `javascript:window.evil=1` [x](javascript:window.evil=1) "
@@ -300,7 +298,7 @@ class EvilVersions(VersionedFunc):
     }
 
 
-def test_the_texts_of_a_hostile_plugin_are_only_shown(window: Browser) -> None:
+def test_texts_of_a_hostile_plugin_are_escaped(window: Browser) -> None:
     registry = registered(EvilVersions, source="evil-plugin", release="1.2.0")
     with served(build_app(published(registry, left_out=(EVIL,)))) as url:
         for place in ("/", "/#Evil@v0.0.0", "/?q=window.evil", "/#<img src=x onerror=evil=1>"):
@@ -313,5 +311,5 @@ def test_the_texts_of_a_hostile_plugin_are_only_shown(window: Browser) -> None:
         assert window.ask("return document.images.length") == 0
         links = window.ask("return [...document.links].map((each) => each.protocol)")
         assert "javascript:" not in links
-        assert window.complaints() == []
-        assert f"{url}/evil" not in window.requested()
+        assert window.console_messages() == []
+        assert f"{url}/evil" not in window.requested_urls()

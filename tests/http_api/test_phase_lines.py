@@ -32,8 +32,8 @@ def app(sample_publication: Publication) -> Starlette:
 
 
 def described(app: Starlette) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ask(app, "/openapi.json").body)
-    return found
+    document: dict[str, Any] = json.loads(ask(app, "/openapi.json").body)
+    return document
 
 
 def lines_in(app: Starlette, address: str) -> list[str]:
@@ -42,7 +42,7 @@ def lines_in(app: Starlette, address: str) -> list[str]:
     components = described(app)["components"]
     schema = {"$ref": "#/components/schemas/Lines", "components": components}
     jsonschema.Draft202012Validator(schema).validate(answer.json())
-    return [each["line"] for each in answer.json()["lines"]]
+    return [line["line"] for line in answer.json()["lines"]]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,7 @@ def lines_in(app: Starlette, address: str) -> list[str]:
         pytest.param("?after=" + "9" * 40, ["one", "two", "three"], id="no number of a line"),
     ],
 )
-def test_lines_are_given_from_behind_a_number_on(
-    app: Starlette, query: str, want: list[str]
-) -> None:
+def test_lines_after_a_number_are_returned(app: Starlette, query: str, want: list[str]) -> None:
     assert lines_in(app, ADDRESS + query) == want
 
 
@@ -64,12 +62,12 @@ def test_an_actionset_without_lines_has_an_empty_list(app: Starlette) -> None:
     assert lines_in(app, PATH.format(namespace="shop", name="other")) == []
 
 
-def test_the_description_has_an_address_for_every_route_of_a_controller(app: Starlette) -> None:
+def test_the_description_contains_every_route_of_a_controller(app: Starlette) -> None:
     routes = {route.path for route in app.routes if isinstance(route, Route)}
     assert set(described(app)["paths"]) == routes
 
 
-def test_an_endpoint_without_a_controller_neither_has_nor_describes_it(
+def test_an_endpoint_without_controller_neither_serves_nor_describes_lines(
     sample_app: Starlette,
 ) -> None:
     assert PATH not in described(sample_app)["paths"]

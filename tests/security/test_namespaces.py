@@ -272,9 +272,9 @@ def test_a_run_and_its_pods_act_as_the_account_that_is_named(
     phase = {**TASK, "args": args, "timeout": "1s"}
     before = impersonating.cluster.list(PODS, namespace="mallory").resource_version
     impersonating.run("mallory", FIELDS["secrets"].action("mallory"), phase, **spec)
-    asked = impersonating.requests.asked
+    requests = impersonating.requests.asked
     # The controller watches pods to wake the run, which then reads them under the account.
-    assert {user for kind, user in asked if kind in ("secrets", "Pod")} == {ACCOUNT}
+    assert {user for kind, user in requests if kind in ("secrets", "Pod")} == {ACCOUNT}
     with impersonating.cluster.watch(
         PODS, namespace="mallory", resource_version=before, timeout_seconds=PATIENCE_SECONDS
     ) as watch:
@@ -339,8 +339,8 @@ def test_every_request_to_another_namespace_is_refused(
 
 
 def test_a_list_without_a_namespace_is_that_of_the_own_one(confined: Cluster) -> None:
-    found = confined.list(SECRETS)
-    assert {obj["metadata"]["namespace"] for obj in found} == {"mallory"}
+    secrets = confined.list(SECRETS)
+    assert {obj["metadata"]["namespace"] for obj in secrets} == {"mallory"}
     assert {obj["metadata"]["namespace"] for obj in confined.list(PODS)} == {"mallory"}
 
 
@@ -404,8 +404,8 @@ def test_a_grant_that_is_withdrawn_no_longer_counts() -> None:
     cluster.create(grant(("", "Secret")))
     grants = ReferenceGrants(cluster, cast("Any", clock))
     confined = ConfinedCluster(cluster, "mallory", grants)
-    found: KubeObject = confined.get(SECRETS, "db", namespace="victim")
-    assert found["metadata"]["namespace"] == "victim"
+    secret: KubeObject = confined.get(SECRETS, "db", namespace="victim")
+    assert secret["metadata"]["namespace"] == "victim"
     cluster.delete(REFERENCE_GRANTS, "opened", namespace="victim")
     clock.time = 10.0
     with pytest.raises(KanisterError, match="mallory"):

@@ -56,9 +56,9 @@ class Subject:
 
 
 def _modules() -> Iterator[ModuleType]:
-    for found in pkgutil.walk_packages(kanister_py.__path__, "kanister_py."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
+    for package in pkgutil.walk_packages(kanister_py.__path__, "kanister_py."):
+        if not package.name.endswith("__main__"):
+            yield importlib.import_module(package.name)
 
 
 def _methods_called(tree: ast.Module, name: str) -> tuple[str, ...]:
@@ -153,8 +153,10 @@ def _worst(subject: Subject) -> str:
 def test_no_pattern_backtracks_on_text_without_a_bound() -> None:
     everything = subjects()
     assert BOUNDED.keys() <= {subject.name for subject in everything}
-    found = {subject.name: _worst(subject) for subject in everything if subject.name not in BOUNDED}
-    assert {name: attack for name, attack in found.items() if attack} == {}
+    growth = {
+        subject.name: _worst(subject) for subject in everything if subject.name not in BOUNDED
+    }
+    assert {name: attack for name, attack in growth.items() if attack} == {}
 
 
 def test_the_attack_finds_a_pattern_that_backtracks() -> None:

@@ -250,11 +250,11 @@ def read_requirement(key: str) -> Callable[[str, str], object]:
 
 
 def read_composition(field: str, value: str) -> object:
-    wanted = {"requirementName": "r", "apiVersion": "v1", "kind": "Pod", field: value}
+    requirement = {"requirementName": "r", "apiVersion": "v1", "kind": "Pod", field: value}
     step = {
         "step": "s",
         "functionRef": {"name": "f"},
-        "requirements": {"requiredResources": [wanted]},
+        "requirements": {"requiredResources": [requirement]},
     }
     composition = {
         "apiVersion": "apiextensions.crossplane.io/v1",
@@ -422,13 +422,13 @@ def test_definitions_have_the_grammar_of_the_models(name: str, path: tuple[Any, 
             else:
                 schema = schema["items" if isinstance(step, list) else "additionalProperties"]
         checked = {field: schema["properties"].get(field) for field in GRAMMARS}
-        found = {
-            field: (each.get("pattern"), each.get("maxLength"))
-            for field, each in checked.items()
-            if each is not None
+        checked_fields = {
+            field: (check.get("pattern"), check.get("maxLength"))
+            for field, check in checked.items()
+            if check is not None
         }
-        assert found == {
+        assert checked_fields == {
             field: (f"^({GRAMMARS[field].pattern})?$", GRAMMARS[field].max_length)
-            for field in found
+            for field in checked_fields
         }
-        assert found
+        assert checked_fields

@@ -144,8 +144,8 @@ def _outcome(engine: Engine, template: str) -> str | TemplateError:
 
 def _is_bounded(engine: Engine, template: str) -> None:
     started, before = thread_time(), getrusage(RUSAGE_SELF).ru_maxrss
-    found = _outcome(engine, template)
-    assert found == "" or isinstance(found, TemplateLimitExceeded)
+    outcome = _outcome(engine, template)
+    assert outcome == "" or isinstance(outcome, TemplateLimitExceeded)
     assert thread_time() - started < 10
     assert getrusage(RUSAGE_SELF).ru_maxrss - before < 256 * 1024
 

@@ -16,7 +16,7 @@ from kanister_py.http_api.admission import BOUNDS, Validator
 from kanister_py.limited_calls import Bounds, CallStopped
 from kanister_py.wiring import read_functions
 
-# Longer than usual: the machine of the tests may be busy.
+# Longer than by default, because the machine may be busy.
 _PATIENT = BOUNDS._replace(wall_seconds=60)
 
 

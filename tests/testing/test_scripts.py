@@ -36,13 +36,13 @@ class World:
         self.node.start(self.cluster)
 
     def create(self, *containers: dict[str, Any], **spec: Any) -> None:
-        each = [{"image": "x", **container} for container in containers]
+        specs = [{"image": "x", **container} for container in containers]
         self.cluster.create(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
                 "metadata": {"name": "p", "namespace": SHOP},
-                "spec": {"restartPolicy": "Never", "containers": each, **spec},
+                "spec": {"restartPolicy": "Never", "containers": specs, **spec},
             }
         )
 
@@ -56,8 +56,8 @@ class World:
         pytest.fail(f"the pod was never {phase}")
 
     def log(self, container: str = "", **options: Any) -> bytes:
-        asked = LogOptions(container=container, **options)
-        with self.cluster.read_log("p", namespace=SHOP, options=asked) as stream:
+        log_options = LogOptions(container=container, **options)
+        with self.cluster.read_log("p", namespace=SHOP, options=log_options) as stream:
             return b"".join(stream)
 
 
@@ -109,7 +109,7 @@ def test_a_command_in_a_container_answers_with_streams_apart(world: World) -> No
     world.wait("Running")
     with world.cluster.exec("p", ["ask", "me"], namespace=SHOP) as session:
         codes = [session.exit_code]
-        chunks = [(each.channel, each.data) for each in session]
+        chunks = [(chunk.channel, chunk.data) for chunk in session]
         codes.append(session.exit_code)
     assert codes == [None, 2]
     assert chunks == [(Channel.STDOUT, b"out\n"), (Channel.STDERR, b"err\n")]
@@ -141,12 +141,12 @@ def test_a_line_of_a_script_counts_as_often_as_it_says() -> None:
 def test_a_log_that_is_followed_ends_once_it_is_known_how_its_container_ended() -> None:
     script, arrived, go_on = Script(), threading.Event(), threading.Event()
     script.otherwise = Answer("done")
-    pods, known, seen = ScriptedPods(script, StageClock()), list[str](), list[list[str]]()
+    pods, existing, seen = ScriptedPods(script, StageClock()), list[str](), list[list[str]]()
 
     def report(status: PodStatus) -> None:
         arrived.set()
         assert go_on.wait(PATIENCE_SECONDS)
-        known.append(status["phase"])
+        existing.append(status["phase"])
 
     container = {"name": "main", "image": "x", "command": ["work"]}
     spec = {"restartPolicy": "Never", "containers": [container]}
@@ -160,7 +160,7 @@ def test_a_log_that_is_followed_ends_once_it_is_known_how_its_container_ended() 
 
     def follow() -> None:
         assert b"".join(pods.read_log("u", LogOptions(follow=True))) == b"done\n"
-        seen.append([*known])
+        seen.append([*existing])
 
     reader = threading.Thread(target=follow)
     reader.start()

@@ -76,11 +76,11 @@ def test_a_command_that_fails_first_succeeds_when_it_is_tried_again(
     blueprint_stage.script("say", outputs={"text": "now"})
     ran = blueprint_stage.run(blueprint, "hello", options={"what": "hi"})
     assert ran.is_complete, ran.error
-    assert [each.words for each in ran.commands] == [("say", "hi")] * 2
+    assert [command.words for command in ran.commands] == [("say", "hi")] * 2
     assert len(ran.made_pods) == 2
     assert ran.log == ("hello/say | not now",)
     # Twenty seconds went by, on the clock of the stage.
-    times = [each["time"] for each in ran.journal if each["what"] == "PhaseStarted"]
+    times = [entry["time"] for entry in ran.journal if entry["what"] == "PhaseStarted"]
     assert times[0].startswith("2026-01-02T03:04:05")
     assert times[1].startswith("2026-01-02T03:04:25")
 
@@ -99,8 +99,8 @@ def test_one_stage_sees_several_runs_and_tells_them_apart(blueprint_stage: Stage
     blueprint_stage.script("say", outputs={"text": "-"})
     first = blueprint_stage.run(HELLO, "hello", options={"what": "one"})
     second = blueprint_stage.run(HELLO, "hello", options={"what": "two"})
-    assert [each.text for each in first.commands] == ["say one"]
-    assert [each.text for each in second.commands] == ["say two"]
+    assert [command.text for command in first.commands] == ["say one"]
+    assert [command.text for command in second.commands] == ["say two"]
 
 
 EXEC: dict[str, Any] = {
@@ -168,9 +168,9 @@ def test_objects_come_from_files_and_are_looked_at_afterwards(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: shop}\n"
     )
     blueprint_stage.given(file)
-    found = blueprint_stage.object("ConfigMap", "shop/a")
-    assert found is not None
-    assert found["data"] == {"k": "v"}
+    obj = blueprint_stage.object("ConfigMap", "shop/a")
+    assert obj is not None
+    assert obj["data"] == {"k": "v"}
     assert blueprint_stage.object("ConfigMap", "shop/c") is None
     assert [each["metadata"]["name"] for each in blueprint_stage.objects("ConfigMap")] == ["a", "b"]
 
@@ -222,11 +222,11 @@ def test_a_controller_answers_for_the_objects_of_its_kind(blueprint_stage: Stage
     }
     blueprint_stage.given(claim)
     blueprint_stage.controlled(
-        "example.com/v1", "Bucket", lambda each: {"ready": each["spec"]["size"] > 2}
+        "example.com/v1", "Bucket", lambda obj: {"ready": obj["spec"]["size"] > 2}
     )
     blueprint_stage.script("say", outputs={"text": "-"})
     blueprint_stage.run(HELLO, "hello", options={"what": "hi"})
-    found = next(
+    bucket = next(
         event.object
         for event in blueprint_stage.cluster.watch(
             blueprint_stage.cluster.resource_for("example.com/v1", "Bucket").gvr,
@@ -234,7 +234,7 @@ def test_a_controller_answers_for_the_objects_of_its_kind(blueprint_stage: Stage
         )
         if event.object.get("status")
     )
-    assert found["status"] == {"ready": True}
+    assert bucket["status"] == {"ready": True}
 
 
 def test_commands_run_as_processes_when_that_is_asked_for(blueprint_stage: Stage) -> None:
