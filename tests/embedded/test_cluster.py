@@ -1,4 +1,4 @@
-"""Embedded cluster beyond the contract: what a cluster's controllers would do."""
+"""Behaviour of the embedded cluster beyond the contract of clusters."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def names(cluster: MemoryCluster, resource: GroupVersionResource = CONFIG_MAPS) 
     return [obj["metadata"]["name"] for obj in cluster.list(resource)]
 
 
-def test_what_an_object_owned_goes_with_it_and_so_on_down(cluster: MemoryCluster) -> None:
+def test_dependents_are_deleted_recursively(cluster: MemoryCluster) -> None:
     root = cluster.create(config_map("root"))
     child = cluster.create(config_map("child", root))
     cluster.create(config_map("grandchild", child))
@@ -72,7 +72,7 @@ def test_what_an_object_owned_goes_with_it_and_so_on_down(cluster: MemoryCluster
     assert names(cluster) == ["stranger"]
 
 
-def test_an_object_with_another_owner_stays_without_the_one_that_went(
+def test_an_object_with_another_owner_loses_only_the_reference(
     cluster: MemoryCluster,
 ) -> None:
     one, two = cluster.create(config_map("one")), cluster.create(config_map("two"))
@@ -84,14 +84,14 @@ def test_an_object_with_another_owner_stays_without_the_one_that_went(
     assert names(cluster) == []
 
 
-def test_orphans_stay_and_forget_their_owner(cluster: MemoryCluster) -> None:
+def test_orphans_lose_their_owner_reference(cluster: MemoryCluster) -> None:
     root = cluster.create(config_map("root"))
     cluster.create(config_map("child", root))
     cluster.delete(CONFIG_MAPS, "root", propagation=Propagation.ORPHAN)
     assert "ownerReferences" not in cluster.get(CONFIG_MAPS, "child")["metadata"]
 
 
-def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster: MemoryCluster) -> None:
+def test_foreground_deletion_waits_for_dependents(cluster: MemoryCluster) -> None:
     root = cluster.create(config_map("root"))
     cluster.create(config_map("child", root, finalizers=["example.org/hold"]))
     cluster.delete(CONFIG_MAPS, "root", propagation=Propagation.FOREGROUND)
@@ -101,7 +101,7 @@ def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster: MemoryCluste
     assert names(cluster) == []
 
 
-def test_pods_of_a_job_are_orphaned_unless_said_otherwise(cluster: MemoryCluster) -> None:
+def test_pods_of_a_job_are_orphaned_by_default(cluster: MemoryCluster) -> None:
     template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
     created = cluster.create({**job, "spec": {"template": template}})
@@ -110,7 +110,7 @@ def test_pods_of_a_job_are_orphaned_unless_said_otherwise(cluster: MemoryCluster
     assert names(cluster) == ["child"]
 
 
-def test_a_namespace_takes_its_content_along_but_waits_for_finalizers(
+def test_a_deleted_namespace_waits_for_finalizers_of_its_content(
     cluster: MemoryCluster,
 ) -> None:
     cluster.create(config_map("a", namespace="shop"))
@@ -126,12 +126,12 @@ def test_a_namespace_takes_its_content_along_but_waits_for_finalizers(
         cluster.get(NAMESPACES, "shop")
 
 
-def test_the_namespaces_of_the_cluster_itself_stay(cluster: MemoryCluster) -> None:
+def test_system_namespaces_cannot_be_deleted(cluster: MemoryCluster) -> None:
     with pytest.raises(Forbidden):
         cluster.delete(NAMESPACES, "default")
 
 
-def test_manifests_are_taken_in_with_their_status_and_in_any_order(
+def test_manifests_are_loaded_with_status_in_any_order(
     cluster: MemoryCluster,
 ) -> None:
     pod = {
@@ -152,7 +152,7 @@ def test_manifests_are_taken_in_with_their_status_and_in_any_order(
         cluster.create({"apiVersion": "db.example.org/v1", "kind": "Other", "metadata": {}})
 
 
-def test_a_saved_cluster_goes_on_where_it_stood(cluster: MemoryCluster) -> None:
+def test_a_restored_cluster_continues_from_its_saved_state(cluster: MemoryCluster) -> None:
     root = cluster.create(config_map("root"))
     cluster.create(config_map("child", root))
     cluster.load([{"apiVersion": "x.example.org/v1", "kind": "Thing", "metadata": {"name": "t"}}])
@@ -176,7 +176,7 @@ def test_a_state_of_another_format_is_refused(cluster: MemoryCluster) -> None:
     assert cluster.objects() == before
 
 
-def test_a_bounded_history_forgets_its_beginning() -> None:
+def test_a_watch_older_than_the_history_expires() -> None:
     short = MemoryCluster(clock=SystemClock(), history_limit=3)
     since = short.create(config_map("a"))["metadata"]["resourceVersion"]
     for index in range(5):
@@ -185,7 +185,7 @@ def test_a_bounded_history_forgets_its_beginning() -> None:
         short.watch(CONFIG_MAPS, resource_version=since)
 
 
-def test_a_page_of_a_list_that_is_forgotten_is_expired(cluster: MemoryCluster) -> None:
+def test_an_old_continue_token_expires(cluster: MemoryCluster) -> None:
     cluster.create(config_map("a"))
     cluster.create(config_map("b"))
     page = cluster.list(CONFIG_MAPS, limit=1)
@@ -194,7 +194,7 @@ def test_a_page_of_a_list_that_is_forgotten_is_expired(cluster: MemoryCluster) -
         cluster.list(CONFIG_MAPS, limit=1, continue_token=page.continue_token)
 
 
-def test_without_anybody_to_run_pods_nobody_answers_for_them(cluster: MemoryCluster) -> None:
+def test_logs_and_exec_need_a_pod_runner(cluster: MemoryCluster) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
     assert cluster.runs_pods is False
@@ -204,7 +204,9 @@ def test_without_anybody_to_run_pods_nobody_answers_for_them(cluster: MemoryClus
         cluster.exec("nobody", ["true"], namespace="default")
 
 
-def test_an_owned_field_that_is_applied_no_more_leaves_its_item(cluster: MemoryCluster) -> None:
+def test_fields_that_are_no_longer_applied_are_removed_from_list_items(
+    cluster: MemoryCluster,
+) -> None:
     def workload(*containers: dict[str, Any]) -> KubeObject:
         return {
             "apiVersion": "apps/v1",
@@ -229,7 +231,7 @@ def test_an_owned_field_that_is_applied_no_more_leaves_its_item(cluster: MemoryC
     assert names(cluster, DEPLOYMENTS) == ["w"]
 
 
-def test_a_status_is_written_though_its_definition_takes_the_spec_no_more(
+def test_a_status_is_written_although_the_spec_has_become_invalid(
     cluster: MemoryCluster,
 ) -> None:
     defined = definition("gadgets")
@@ -240,20 +242,20 @@ def test_a_status_is_written_though_its_definition_takes_the_spec_no_more(
     )
     gadgets = GroupVersionResource("contract.example.org", "v1", "gadgets")
     before = cluster.get(gadgets, name)
-    there = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, defined["metadata"]["name"])
-    schema = there["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    stored = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, defined["metadata"]["name"])
+    schema = stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"]["properties"]["size"]["minimum"] = 2
-    cluster.replace(there)
+    cluster.replace(stored)
     written = cluster.replace_status({**created, "status": {"phase": "Ready"}})
     assert (written["spec"], written["status"]) == (before["spec"], {"phase": "Ready"})
-    # What is handed out is nobody else's, whatever states of an object share.
+    # Returned objects are copies, although stored states share data.
     written["spec"]["size"] = 7
     assert cluster.get(gadgets, name)["spec"] == before["spec"]
     with pytest.raises(Invalid):
         cluster.replace({**cluster.get(gadgets, name), "spec": {"size": 0}})
 
 
-def test_threads_that_count_together_lose_nothing() -> None:
+def test_concurrent_updates_are_not_lost() -> None:
     shared = MemoryCluster(clock=SystemClock())
     shared.create({**config_map("counter"), "data": {"n": "0"}})
 
@@ -276,7 +278,7 @@ def test_threads_that_count_together_lose_nothing() -> None:
     assert shared.get(CONFIG_MAPS, "counter")["data"]["n"] == "200"
 
 
-def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
+def test_a_write_wakes_a_waiting_watch() -> None:
     shared = MemoryCluster(clock=SystemClock())
     watch = shared.watch(CONFIG_MAPS, field_selector="metadata.name=mine", resource_version="1")
     seen: list[str] = []
@@ -307,7 +309,7 @@ def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
         ),
     ],
 )
-def test_a_pod_that_no_api_server_can_read_is_refused(
+def test_a_pod_with_invalid_structure_is_refused(
     cluster: MemoryCluster, spec: dict[str, Any], message: str
 ) -> None:
     complete = {"containers": [{"name": "main", "image": "x"}], **spec}
@@ -343,7 +345,7 @@ def test_a_pod_that_no_api_server_can_read_is_refused(
         ),
     ],
 )
-def test_a_pod_with_values_that_no_api_server_takes_is_refused(
+def test_a_pod_with_invalid_values_is_refused(
     cluster: MemoryCluster, spec: dict[str, Any], message: str
 ) -> None:
     complete = {"containers": [{"name": "main", "image": "x"}], **spec}

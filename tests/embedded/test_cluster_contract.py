@@ -1,4 +1,4 @@
-"""Contract of clusters, held to the embedded one."""
+"""Contract of clusters, tested on the embedded one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fake_clock import FakeClock
 
 
 class TestTheEmbeddedCluster(ClusterContract):
-    """Its clock jumps: a watch that waits for its end is at its end."""
+    """The fake clock advances to the deadline of a waiting watch."""
 
     @pytest.fixture
     def cluster(self) -> Cluster:

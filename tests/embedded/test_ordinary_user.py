@@ -1,4 +1,4 @@
-"""Ordinary users on a machine that has no user namespaces for them."""
+"""Unprivileged users on a machine without user namespaces."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 
-# Becomes such a user, and goes on as the program that is named: in a namespace of users of
-# its own, which lets nobody make another one, as a user whom the kernel gives no capability.
+# Runs a program as an unprivileged user, in a user namespace that does not allow further ones.
 _BECOME = """
 import ctypes, os, sys
 from pathlib import Path
@@ -43,7 +42,7 @@ def kanister(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return as_ordinary_user(sys.executable, "-m", "kanister_py", *words, folder=folder)
 
 
-def test_it_is_nobody_special_who_tries_this(tmp_path: Path) -> None:
+def test_the_user_of_these_tests_is_unprivileged(tmp_path: Path) -> None:
     done = as_ordinary_user("/bin/sh", "-c", "id -u; unshare --user true", folder=tmp_path)
     assert done.stdout == "12345\n"
     assert done.returncode != 0
@@ -51,7 +50,7 @@ def test_it_is_nobody_special_who_tries_this(tmp_path: Path) -> None:
     assert "CapEff:\t0000000000000000" in status
 
 
-def test_the_first_run_of_the_readme_goes_well(tmp_path: Path) -> None:
+def test_the_first_run_of_the_readme_succeeds(tmp_path: Path) -> None:
     hello = str(REPOSITORY / "blueprints/hello/blueprint.yaml")
     done = kanister("run", hello, "hello", "--pods", "processes", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -59,7 +58,7 @@ def test_the_first_run_of_the_readme_goes_well(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_pod_with_volumes_fails_with_what_it_takes(tmp_path: Path) -> None:
+def test_a_pod_with_volumes_fails_with_a_hint(tmp_path: Path) -> None:
     blueprint = tmp_path / "blueprint.yaml"
     blueprint.write_text(
         """

@@ -67,8 +67,8 @@ def runner_in(folder: Path, **options: Any) -> ProcessPodRunner:
 
 
 @pytest.fixture
-def apart(tmp_path: Path) -> Iterator[ProcessPodRunner]:
-    """A runner with namespaces, whichever this machine gives."""
+def isolated(tmp_path: Path) -> Iterator[ProcessPodRunner]:
+    """A runner with the namespaces that this machine supports."""
     runner = runner_in(tmp_path, restart_backoff_seconds=0.05)
     if runner.why_no_mounts:
         runner.close()
@@ -78,8 +78,8 @@ def apart(tmp_path: Path) -> Iterator[ProcessPodRunner]:
 
 
 @pytest.fixture
-def cluster(apart: ProcessPodRunner) -> Iterator[Cluster]:
-    with running(apart) as cluster:
+def cluster(isolated: ProcessPodRunner) -> Iterator[Cluster]:
+    with running(isolated) as cluster:
         yield cluster
 
 
@@ -90,14 +90,14 @@ def cluster_without_namespaces(tmp_path: Path) -> Iterator[Cluster]:
 
 
 class TestPods(PodsContract):
-    """The embedded cluster with processes is a cluster that runs pods."""
+    """Contract of clusters with pods, with processes."""
 
 
 class TestPodsOfAnOrdinaryUser(PodsContract):
-    """The same with the namespaces that everybody may make."""
+    """The same contract with user namespaces."""
 
     @pytest.fixture
-    def apart(self, tmp_path: Path) -> Iterator[ProcessPodRunner]:
+    def isolated(self, tmp_path: Path) -> Iterator[ProcessPodRunner]:
         runner = runner_in(tmp_path, restart_backoff_seconds=0.05, namespaces="user")
         if runner.why_no_mounts:
             runner.close()
@@ -106,12 +106,12 @@ class TestPodsOfAnOrdinaryUser(PodsContract):
         runner.close()
 
     @pytest.fixture
-    def cluster(self, apart: ProcessPodRunner) -> Iterator[Cluster]:
-        with running(apart) as cluster:
+    def cluster(self, isolated: ProcessPodRunner) -> Iterator[Cluster]:
+        with running(isolated) as cluster:
             yield cluster
 
 
-def test_all_who_ask_at_once_hear_what_this_machine_offers(tmp_path: Path) -> None:
+def test_concurrent_callers_get_the_capabilities(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, mode="none")
     with ThreadPoolExecutor(8) as pool:
         heard = set(pool.map(lambda _: launcher.why, range(8)))
@@ -119,15 +119,15 @@ def test_all_who_ask_at_once_hear_what_this_machine_offers(tmp_path: Path) -> No
     assert heard == {"they are disabled"}
 
 
-def test_it_says_in_one_line_that_it_runs_commands_here() -> None:
+def test_the_warning_is_one_line() -> None:
     assert "on this machine" in WARNING
     assert "\n" not in WARNING
 
 
-# What a pod sees
+# Environment of pods
 
 
-def test_nothing_of_our_own_environment_reaches_a_pod(
+def test_pods_do_not_inherit_the_environment(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "leaked")
@@ -136,14 +136,14 @@ def test_nothing_of_our_own_environment_reaches_a_pod(
     assert names == {b"HOME", b"HOSTNAME", b"PATH", b"PWD", b"RESTIC_CACHE_DIR"}
 
 
-def test_nothing_a_pod_writes_outside_its_volumes_reaches_the_machine(cluster: Cluster) -> None:
+def test_files_outside_of_volumes_are_not_written_to_the_machine(cluster: Cluster) -> None:
     run(cluster, pod("writes", "echo x > /tmp/kanister-py-trace; echo x > /trace; cat /trace"))
     assert log_of(cluster, "writes") == b"x\n"
     assert not Path("/trace").exists()
     assert not Path("/tmp/kanister-py-trace").exists()
 
 
-def test_a_mount_point_that_is_missing_is_made_for_the_pod_alone(cluster: Cluster) -> None:
+def test_a_missing_mount_point_is_only_created_in_the_pod(cluster: Cluster) -> None:
     target = "/usr/share/kanister-py-test/deep"
     mount = {"volumeMounts": [{"name": "v", "mountPath": target}]}
     script = f"echo x > {target}/f; ls /usr/share | wc -l; ls -A {target}"
@@ -158,12 +158,12 @@ def test_a_mount_point_that_is_missing_is_made_for_the_pod_alone(cluster: Cluste
     assert not Path("/usr/share/kanister-py-test").exists()
 
 
-def test_a_pod_sees_no_process_but_its_own(cluster: Cluster) -> None:
+def test_a_pod_only_sees_its_own_processes(cluster: Cluster) -> None:
     run(cluster, pod("alone", "for p in /proc/[0-9]*; do echo ${p#/proc/}; done"))
     assert log_of(cluster, "alone").split() == [b"1", b"2"]
 
 
-def test_services_are_told_by_environment_and_by_name(cluster: Cluster) -> None:
+def test_services_are_found_by_variables_and_names(cluster: Cluster) -> None:
     cluster.create(
         {
             "apiVersion": "v1",
@@ -209,7 +209,7 @@ def test_a_script_finds_the_address_of_a_service_in_the_variables_of_its_port(
     assert log_of(cluster, "client").split() == [b"tcp", b"127.0.0.1", b"15432"]
 
 
-def test_a_container_without_a_command_idles_so_that_commands_can_run_in_it(
+def test_a_container_without_a_command_idles(
     cluster: Cluster,
 ) -> None:
     obj = pod("idle", "")
@@ -218,7 +218,7 @@ def test_a_container_without_a_command_idles_so_that_commands_can_run_in_it(
     assert exec_in(cluster, "idle", "echo", "hello")[:2] == (0, b"hello\n")
 
 
-def test_a_command_that_does_not_exist_fails_the_pod_and_says_so(cluster: Cluster) -> None:
+def test_a_missing_command_fails_the_pod_with_a_message(cluster: Cluster) -> None:
     ended = run(cluster, pod("typo", "", container={"command": ["no-such-program"]}))
     state = terminated(ended)
     assert (state["exitCode"], state["reason"]) == (127, "StartError")
@@ -226,7 +226,7 @@ def test_a_command_that_does_not_exist_fails_the_pod_and_says_so(cluster: Cluste
     assert log_of(cluster, "typo") == b"no-such-program: not found on this machine\n"
 
 
-def test_a_pod_that_this_machine_has_no_room_to_start_fails_and_leaves_nothing_open(
+def test_a_pod_that_cannot_start_fails_and_leaks_nothing(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(cluster, pod("before", "sleep 1000"))
@@ -239,13 +239,13 @@ def test_a_pod_that_this_machine_has_no_room_to_start_fails_and_leaves_nothing_o
 
 
 class _BrokenSources(ClusterSources):
-    """A defect on the way to a pod's environment."""
+    """Sources that raise an unexpected error."""
 
     def services(self) -> Sequence[KubeObject]:
         raise TypeError("'int' object is not iterable")
 
 
-def test_a_pod_that_a_defect_of_ours_meets_fails_and_nobody_waits_for_ever(
+def test_a_pod_fails_after_an_unexpected_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     memory = MemoryCluster(clock=SystemClock())
@@ -258,12 +258,12 @@ def test_a_pod_that_a_defect_of_ours_meets_fails_and_nobody_waits_for_ever(
         node.close()
     assert ended["status"]["phase"] == "Failed"
     assert "TypeError: 'int' object is not iterable" in ended["status"]["message"]
-    # The traceback is in the log, and not on the terminal.
+    # The traceback is logged, but not printed on the terminal.
     assert "services" in caplog.text
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_command_in_a_pod_that_does_not_exist_fails_as_in_a_shell(cluster: Cluster) -> None:
+def test_a_missing_exec_command_fails_like_in_a_shell(cluster: Cluster) -> None:
     start(cluster, pod("target", "exec sleep 1000"))
     code, out, error = exec_in(cluster, "target", "no-such-program")
     assert (code, out) == (127, b"")
@@ -273,7 +273,7 @@ def test_a_command_in_a_pod_that_does_not_exist_fails_as_in_a_shell(cluster: Clu
     assert b"ermission denied" in error
 
 
-def test_a_folder_of_the_machine_is_no_volume(cluster: Cluster) -> None:
+def test_host_path_volumes_are_refused(cluster: Cluster) -> None:
     mount = {"volumeMounts": [{"name": "h", "mountPath": "/host"}]}
     volumes = [{"name": "h", "hostPath": {"path": "/etc"}}]
     ended = run(cluster, pod("host", "ls /host", container=mount, volumes=volumes))
@@ -285,11 +285,11 @@ def test_a_folder_of_the_machine_is_no_volume(cluster: Cluster) -> None:
     "sub_path",
     [pytest.param("../../..", id="dots"), pytest.param("link", id="a link that leads out")],
 )
-def test_a_part_of_a_volume_never_lies_outside_it(
-    apart: ProcessPodRunner, cluster: Cluster, sub_path: str
+def test_a_sub_path_cannot_leave_its_volume(
+    isolated: ProcessPodRunner, cluster: Cluster, sub_path: str
 ) -> None:
     created = cluster.create(claim("data"))
-    (apart.claim_path(created) / "link").symlink_to("/etc")
+    (isolated.claim_path(created) / "link").symlink_to("/etc")
     mount = {"volumeMounts": [{"name": "d", "mountPath": "/d", "subPath": sub_path}]}
     volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
     cluster.create(pod("escape", "ls /d", container=mount, volumes=volumes))
@@ -302,10 +302,10 @@ def test_a_part_of_a_volume_never_lies_outside_it(
     wait_for(cluster, PODS, "escape", is_refused)
 
 
-# Where there are no namespaces
+# Without namespaces
 
 
-def test_without_namespaces_a_pod_with_mounts_fails_and_says_why(
+def test_without_namespaces_a_pod_with_mounts_fails_with_a_reason(
     cluster_without_namespaces: Cluster,
 ) -> None:
     mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
@@ -328,11 +328,11 @@ def test_without_namespaces_a_pod_without_mounts_runs(cluster_without_namespaces
     assert terminated(ended)["exitCode"] == 143
 
 
-# Nothing stays behind
+# Cleanup
 
 
 def processes_with(marker: str) -> list[int]:
-    """Every process on the machine, in whichever namespace, that has the marker as an argument."""
+    """Return all processes, in any namespace, that have the marker as an argument."""
     readings = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -343,7 +343,7 @@ def processes_with(marker: str) -> list[int]:
 
 
 def wait_processes(marker: str, count: int) -> list[int]:
-    """Wait until so many processes have the marker: a shell says more before it has started all."""
+    """Wait until `count` processes have the marker, because shells start others with it."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while len(pids := processes_with(marker)) < count:
         assert time.monotonic() < deadline, f"only {len(pids)} of {count} processes were seen"
@@ -352,7 +352,7 @@ def wait_processes(marker: str, count: int) -> list[int]:
 
 
 def mounts_with(text: str) -> list[str]:
-    """Every mount of this machine, in whichever namespace, that shows something of a folder."""
+    """Return all mounts of this machine, in any namespace, whose source is in a folder."""
     readings = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -369,7 +369,7 @@ def wait_ended(pids: list[int], pidfds: list[int]) -> None:
         os.close(pidfd)
 
 
-# Everything that a process can do to stay: a daemon, deaf to signals, in a session of its own.
+# A process that resists: a daemon that ignores signals, in its own session.
 STUBBORN = """
     trap '' TERM HUP INT
     (setsid sh -c 'trap "" TERM; sleep {marker}' &)
@@ -379,7 +379,7 @@ STUBBORN = """
 """
 
 
-def test_a_container_that_ends_takes_its_background_processes_along(cluster: Cluster) -> None:
+def test_background_processes_end_with_their_container(cluster: Cluster) -> None:
     marker = f"31{os.getpid()}"
     script = f"(setsid sleep {marker} &) ; echo up; read x < /tmp/go"
     start(cluster, pod("parent", f"mkfifo /tmp/go; {script}"))
@@ -391,7 +391,7 @@ def test_a_container_that_ends_takes_its_background_processes_along(cluster: Clu
     wait_ended(pids, pidfds)
 
 
-def test_closing_ends_every_process_and_removes_every_folder_but_the_data(tmp_path: Path) -> None:
+def test_closing_ends_all_processes_and_removes_all_folders_except_data(tmp_path: Path) -> None:
     marker = f"32{os.getpid()}"
     runner = runner_in(tmp_path)
     with running(runner) as cluster:
@@ -433,11 +433,11 @@ with running(runner_in(Path({state!r}), namespaces={namespaces!r})) as cluster:
     "victim",
     [
         pytest.param("run", id="our own process is killed"),
-        pytest.param("spawner", id="the process that starts others is killed"),
+        pytest.param("spawner", id="the spawner is killed"),
     ],
 )
 def test_a_killed_run_leaves_no_process_and_no_mount(
-    apart: ProcessPodRunner, tmp_path: Path, namespaces: str, victim: str
+    isolated: ProcessPodRunner, tmp_path: Path, namespaces: str, victim: str
 ) -> None:
     state = tmp_path / "killed"
     marker = f"33{os.getpid()}"
@@ -451,7 +451,7 @@ def test_a_killed_run_leaves_no_process_and_no_mount(
     assert process.stdin is not None
     try:
         assert process.stdout.readline() == b"up\n"
-        # The stubborn ones, and the command that was started in the pod.
+        # The resisting processes, and the exec command.
         pids = wait_processes(marker, 3)
         assert mounts_with(str(state)), "the pod has mounts while it runs"
         pidfds = [os.pidfd_open(pid) for pid in pids]
@@ -470,7 +470,7 @@ def test_a_killed_run_leaves_no_process_and_no_mount(
         process.stdin.close()
     wait_no_mounts(str(state))
     if victim == "spawner":
-        # Nobody was left to clear up: what is on disk goes when the next run begins.
+        # The next run removes the folders of the killed one.
         assert list((state / "runs").iterdir()) != []
         runner_in(state).close()
     wait_empty(state / "runs")
@@ -523,7 +523,7 @@ def wait_empty(folder: Path) -> None:
 
 
 def wait_no_mounts(text: str) -> None:
-    """A mount goes with the last process that sees it, which may take a moment to be reaped."""
+    """Wait until no mounts are left: they end when the last process is reaped."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while mounts := mounts_with(text):
         assert time.monotonic() < deadline, f"still mounted: {mounts}"
@@ -531,7 +531,7 @@ def wait_no_mounts(text: str) -> None:
 
 
 def wait_no_processes(marker: str) -> None:
-    """One that was about to start when all others were killed may be seen a moment longer."""
+    """Wait until no process is left, including those that were about to start."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while pids := processes_with(marker):
         assert time.monotonic() < deadline, f"still there: {pids}"
@@ -546,7 +546,7 @@ def test_two_runs_on_one_state_folder_leave_each_other_alone(tmp_path: Path) -> 
         assert exec_in(first, "mine", "echo", "here")[:2] == (0, b"here\n")
 
 
-def test_a_state_folder_that_cannot_be_written_is_said_clearly(tmp_path: Path) -> None:
+def test_a_read_only_state_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ProcessesUnavailable, match="file"):
         runner_in(tmp_path / "file")
@@ -555,7 +555,7 @@ def test_a_state_folder_that_cannot_be_written_is_said_clearly(tmp_path: Path) -
 # Commands and logs
 
 
-def test_closing_a_command_from_elsewhere_ends_it_and_all_it_started(cluster: Cluster) -> None:
+def test_closing_a_session_in_another_thread_kills_its_processes(cluster: Cluster) -> None:
     marker = f"34{os.getpid()}"
     start(cluster, pod("target", "exec sleep 1000"))
     script = f"sleep {marker} & echo up; sleep {marker}"
@@ -590,12 +590,12 @@ def test_a_command_ends_when_its_container_does(cluster: Cluster) -> None:
         assert session.exit_code == 137
 
 
-def test_what_a_command_leaves_in_the_background_does_not_keep_it_open(cluster: Cluster) -> None:
+def test_background_processes_do_not_keep_a_session_open(cluster: Cluster) -> None:
     start(cluster, pod("target", "exec sleep 1000"))
     assert exec_in(cluster, "target", "sh", "-c", "sleep 1000 & echo done") == (0, b"done\n", b"")
 
 
-def test_a_megabyte_goes_in_and_out_of_a_command(cluster: Cluster) -> None:
+def test_a_megabyte_passes_through_a_command(cluster: Cluster) -> None:
     start(cluster, pod("target", "exec sleep 1000"))
     data = os.urandom(60_000)
     code, out, _ = exec_in(
@@ -628,7 +628,7 @@ def test_a_log_of_100_mb_in_one_line_is_read_in_constant_memory(cluster: Cluster
     assert log_of(cluster, "huge", tail_lines=1) == b"end\n"
 
 
-def test_a_log_that_is_being_read_stays_when_its_pod_goes(cluster: Cluster) -> None:
+def test_an_open_log_outlives_its_pod(cluster: Cluster) -> None:
     run(cluster, pod("short", "echo kept"))
     with cluster.read_log("short", namespace=NAMESPACE, options=LogOptions()) as stream:
         cluster.delete(PODS, "short", namespace=NAMESPACE)
@@ -636,17 +636,17 @@ def test_a_log_that_is_being_read_stays_when_its_pod_goes(cluster: Cluster) -> N
         assert b"".join(stream) == b"kept\n"
 
 
-# The node
+# Node
 
 
-def test_the_cluster_has_a_node_that_is_ready(cluster: Cluster) -> None:
+def test_the_cluster_has_a_ready_node(cluster: Cluster) -> None:
     (node,) = cluster.list(NODES)
     assert node["status"]["conditions"][0]["type"] == "Ready"
     ended = run(cluster, pod("placed", "true"))
     assert ended["spec"]["nodeName"] == node["metadata"]["name"]
 
 
-def test_a_pod_of_another_node_is_left_alone(cluster: Cluster) -> None:
+def test_pods_of_other_nodes_are_ignored(cluster: Cluster) -> None:
     cluster.create(pod("elsewhere", "true", nodeName="other"))
     run(cluster, pod("here", "true"))
     assert cluster.get(PODS, "elsewhere", namespace=NAMESPACE)["status"]["phase"] == "Pending"
@@ -654,7 +654,7 @@ def test_a_pod_of_another_node_is_left_alone(cluster: Cluster) -> None:
         log_of(cluster, "elsewhere")
 
 
-def test_a_pod_that_ran_when_its_run_died_is_told_as_lost_and_not_run_twice(
+def test_a_pod_of_a_killed_runner_fails_and_is_not_run_again(
     tmp_path: Path,
 ) -> None:
     cluster = MemoryCluster(clock=SystemClock())
@@ -666,7 +666,7 @@ def test_a_pod_that_ran_when_its_run_died_is_told_as_lost_and_not_run_twice(
         assert lost["status"]["reason"] == "NodeLost"
         assert terminated(lost)["exitCode"] == 137
         assert not (lost["status"]["containerStatuses"][0]["ready"])
-        # One that may be restarted is.
+        # Pods that may restart are run again.
         start(cluster, pod("new", "exec sleep 1000"))
         wait_for(cluster, PODS, "service", in_phase("Running"))
         assert exec_in(cluster, "service", "true")[0] == 0
@@ -683,10 +683,12 @@ def test_a_name_can_be_used_again_at_once(cluster: Cluster) -> None:
 def test_an_ordinary_user_can_run_pods_with_mounts(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """The namespaces of root say nothing about those of everybody else."""
+    """Root's namespaces do not show whether user namespaces work."""
     if os.geteuid() != 0:
         pytest.skip("this is an ordinary user already: the other tests show it")
-    python = next((one for one in (sys.executable, "/usr/bin/python3") if _nobody_runs(one)), None)
+    python = next(
+        (one for one in (sys.executable, "/usr/bin/python3") if _has_no_processes(one)), None
+    )
     if python is None:
         pytest.skip("no Python 3.11 that an ordinary user may run")
     folder = Path(f"/tmp/kanister-py-test-{os.getpid()}")
@@ -735,7 +737,7 @@ launcher.close()
 """
 
 
-def _nobody_runs(python: str) -> bool:
+def _has_no_processes(python: str) -> bool:
     test = "import sys; sys.exit(sys.version_info < (3, 11))"
     with contextlib.suppress(OSError):
         done = subprocess.run(

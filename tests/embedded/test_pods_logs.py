@@ -1,4 +1,4 @@
-"""The log of a container on disk."""
+"""Container logs on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 class Ticks:
-    """A clock whose every look is a second later."""
+    """Clock that advances by a second with each call."""
 
     def __init__(self) -> None:
         self.time = START
@@ -47,13 +47,13 @@ def test_the_last_lines_are_found_across_files(tmp_path: Path, lines: int) -> No
     assert read(log, LogOptions(tail_lines=lines)) == want
 
 
-def test_a_log_can_be_read_from_a_time_on(tmp_path: Path) -> None:
+def test_a_log_is_read_since_a_time(tmp_path: Path) -> None:
     log = log_with(tmp_path, b"1\n", b"2\n", b"3\n")
     assert read(log, LogOptions(since_time="2026-01-02T03:04:07Z")) == b"2\n3\n"
     assert read(log, LogOptions(since_time="2999-01-01T00:00:00Z")) == b""
 
 
-def test_lines_can_carry_the_time_at_which_they_were_written(tmp_path: Path) -> None:
+def test_lines_have_timestamps_on_request(tmp_path: Path) -> None:
     log = log_with(tmp_path, b"1\n2\n", b"3\n")
     assert read(log, LogOptions(timestamps=True)) == (
         b"2026-01-02T03:04:06.000000000Z 1\n"
@@ -62,7 +62,7 @@ def test_lines_can_carry_the_time_at_which_they_were_written(tmp_path: Path) -> 
     )
 
 
-def test_a_log_without_end_keeps_its_newest_part(tmp_path: Path) -> None:
+def test_a_large_log_keeps_its_newest_part(tmp_path: Path) -> None:
     log = log_with(tmp_path, *(b"line %d\n" % number for number in range(100)))
     kept = read(log, LogOptions())
     assert kept.endswith(b"line 98\nline 99\n")
@@ -71,7 +71,7 @@ def test_a_log_without_end_keeps_its_newest_part(tmp_path: Path) -> None:
     assert read(log, LogOptions(tail_lines=1)) == b"line 99\n"
 
 
-def test_a_full_disk_loses_log_and_says_how_much(tmp_path: Path) -> None:
+def test_a_full_disk_drops_output_and_counts_it(tmp_path: Path) -> None:
     log = ContainerLog(tmp_path, Ticks())
     log.append(b"before\n")
     os.close(log._fd)
@@ -82,7 +82,7 @@ def test_a_full_disk_loses_log_and_says_how_much(tmp_path: Path) -> None:
     assert read(log, LogOptions()) == b"before\n"
 
 
-def test_where_no_log_can_be_kept_it_is_lost_and_nothing_else(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_dropped(tmp_path: Path) -> None:
     log = ContainerLog(tmp_path / "log", Ticks())
     shutil.rmtree(tmp_path / "log")
     log.append(b"12345")
@@ -92,7 +92,7 @@ def test_where_no_log_can_be_kept_it_is_lost_and_nothing_else(tmp_path: Path) ->
     assert (log.lost_bytes, read(log, LogOptions())) == (5, b"6\n")
 
 
-def test_a_reader_that_is_closed_twice_leaves_once_and_the_other_reads_on(tmp_path: Path) -> None:
+def test_closing_a_reader_twice_does_not_affect_others(tmp_path: Path) -> None:
     log = log_with(tmp_path, b"kept\n")
     gone, stays = log.read(LogOptions()), log.read(LogOptions())
     gone.close()

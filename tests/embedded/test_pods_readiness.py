@@ -1,4 +1,4 @@
-"""Readiness probes: what they say of a container, and when they are no longer heard."""
+"""Readiness probes of containers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kanister_py.embedded.pods.readiness import ReadinessProbe
 PATIENCE_SECONDS = 180.0
 
 
-class Asked:
-    """One probe that is being asked, and its answers."""
+class RecordedProbe:
+    """One probe and its recorded results."""
 
     def __init__(self, probe: Mapping[str, Any]) -> None:
         self.arrived, self.go_on, self.has_answered = (threading.Event() for _ in range(3))
         self.answers: list[bool] = []
         before = set(threading.enumerate())
-        self.probe = ReadinessProbe(probe, SystemClock(), run=self._run, report=self._tell)
+        self.probe = ReadinessProbe(probe, SystemClock(), run=self._run, report=self._report)
         earlier = {thread for thread in threading.enumerate() if thread.name == "pods-probe"}
         (self.thread,) = earlier - before
 
@@ -27,7 +27,7 @@ class Asked:
         self.arrived.set()
         return self.go_on.wait(PATIENCE_SECONDS)
 
-    def _tell(self, is_good: bool) -> None:
+    def _report(self, is_good: bool) -> None:
         self.answers.append(is_good)
         self.has_answered.set()
 
@@ -37,8 +37,8 @@ class Asked:
         assert not self.thread.is_alive()
 
 
-def test_what_is_found_out_once_nobody_asks_any_more_is_not_told() -> None:
-    probe = Asked({"exec": {"command": ["true"]}})
+def test_a_stopped_probe_reports_nothing() -> None:
+    probe = RecordedProbe({"exec": {"command": ["true"]}})
     assert probe.arrived.wait(PATIENCE_SECONDS)
     probe.probe.stop()
     probe.go_on.set()

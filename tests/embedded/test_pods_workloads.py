@@ -1,4 +1,4 @@
-"""Workloads from manifests stand up as processes."""
+"""Workloads of manifests run as processes."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def has_replicas(obj: KubeObject, count: int) -> bool:
 
 
 def pods_of(cluster: Cluster, name: str) -> list[str]:
-    found = cluster.list(PODS, namespace=NAMESPACE, label_selector=f"app={name}")
-    return sorted(pod["metadata"]["name"] for pod in found)
+    listed = cluster.list(PODS, namespace=NAMESPACE, label_selector=f"app={name}")
+    return sorted(pod["metadata"]["name"] for pod in listed)
 
 
-def test_a_deployment_stands_up_and_commands_go_into_its_pods(cluster: Cluster) -> None:
+def test_a_deployment_starts_and_its_pods_run_commands(cluster: Cluster) -> None:
     cluster.create(workload("Deployment", "web", "exec sleep 1000", replicas=2))
     deployment = wait_for(cluster, DEPLOYMENTS, "web", has_ready(2))
     (replica_set,) = cluster.list(REPLICA_SETS, namespace=NAMESPACE)
@@ -98,7 +98,7 @@ def test_a_deployment_stands_up_and_commands_go_into_its_pods(cluster: Cluster) 
         assert exec_in(cluster, name, "echo", "in")[:2] == (0, b"in\n")
 
 
-def test_a_deployment_is_scaled_to_nothing_and_back(cluster: Cluster) -> None:
+def test_a_deployment_is_scaled_to_zero_and_back(cluster: Cluster) -> None:
     cluster.create(workload("Deployment", "web", "exec sleep 1000"))
     wait_for(cluster, DEPLOYMENTS, "web", has_ready(1))
     (name,) = pods_of(cluster, "web")
@@ -111,7 +111,7 @@ def test_a_deployment_is_scaled_to_nothing_and_back(cluster: Cluster) -> None:
     assert len(pods_of(cluster, "web")) == 3
 
 
-def test_a_new_template_is_a_new_revision_and_replaces_the_pods(cluster: Cluster) -> None:
+def test_a_changed_template_replaces_the_pods(cluster: Cluster) -> None:
     cluster.create(workload("Deployment", "web", "exec sleep 1000"))
     wait_for(cluster, DEPLOYMENTS, "web", has_ready(1))
     (old,) = pods_of(cluster, "web")
@@ -130,7 +130,7 @@ def test_a_new_template_is_a_new_revision_and_replaces_the_pods(cluster: Cluster
     assert len(pods_of(cluster, "web")) == 1
 
 
-def test_the_pods_of_a_deleted_deployment_go_with_it(cluster: Cluster) -> None:
+def test_pods_of_a_deleted_deployment_are_deleted(cluster: Cluster) -> None:
     cluster.create(workload("Deployment", "web", "exec sleep 1000"))
     wait_for(cluster, DEPLOYMENTS, "web", has_ready(1))
     (name,) = pods_of(cluster, "web")
@@ -139,7 +139,7 @@ def test_the_pods_of_a_deleted_deployment_go_with_it(cluster: Cluster) -> None:
     assert pods_of(cluster, "web") == []
 
 
-def test_a_stateful_set_keeps_the_data_of_each_of_its_pods(cluster: Cluster) -> None:
+def test_a_stateful_set_keeps_the_data_of_its_pods(cluster: Cluster) -> None:
     template = {
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
@@ -178,9 +178,7 @@ def test_a_stateful_set_keeps_the_data_of_each_of_its_pods(cluster: Cluster) -> 
     assert written("db-1", 2) == b"db-1\ndb-1\n"
 
 
-def test_members_that_are_ready_only_together_stand_up_if_they_may_start_together(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_a_parallel_stateful_set_starts_all_pods_together(cluster: Cluster, tmp_path: Path) -> None:
     meet = " && ".join(f"test -e {tmp_path}/db-{index}" for index in range(2))
     probe = {"exec": {"command": ["sh", "-c", meet]}, "periodSeconds": 1}
     cluster.create(
@@ -197,7 +195,7 @@ def test_members_that_are_ready_only_together_stand_up_if_they_may_start_togethe
     wait_for(cluster, STATEFUL_SETS, "db", has_ready(2))
 
 
-def test_a_pod_of_a_workload_that_is_deleted_is_made_again(cluster: Cluster) -> None:
+def test_a_deleted_pod_of_a_workload_is_replaced(cluster: Cluster) -> None:
     cluster.create(workload("StatefulSet", "db", "exec sleep 1000", serviceName="db"))
     first = wait_for(cluster, PODS, "db-0", is_ready)
     cluster.delete(PODS, "db-0", namespace=NAMESPACE)
@@ -205,14 +203,14 @@ def test_a_pod_of_a_workload_that_is_deleted_is_made_again(cluster: Cluster) -> 
     wait_for(cluster, PODS, "db-0", lambda obj: is_ready(obj) and obj["metadata"]["uid"] != uid)
 
 
-def test_a_claim_is_bound_without_a_pod(cluster: Cluster) -> None:
+def test_a_claim_is_bound_immediately(cluster: Cluster) -> None:
     cluster.create(claim("data"))
     bound = wait_for(cluster, PERSISTENT_VOLUME_CLAIMS, "data", in_phase("Bound"))
     assert bound["status"]["capacity"] == {"storage": "1Mi"}
     assert bound["spec"]["volumeName"] == f"pvc-{bound['metadata']['uid']}"
 
 
-def test_all_workloads_are_waited_for(cluster: Cluster, pods: PodHost) -> None:
+def test_waiting_for_workloads_covers_all_of_them(cluster: Cluster, pods: PodHost) -> None:
     for kind in ("Deployment", "StatefulSet"):
         cluster.create(workload(kind, f"a-{kind.lower()}", "exec sleep 1000"))
     assert pods.wait_until_workloads_ready(lambda: True) == []
@@ -221,7 +219,7 @@ def test_all_workloads_are_waited_for(cluster: Cluster, pods: PodHost) -> None:
         assert exec_in(cluster, name, "echo", "in")[:2] == (0, b"in\n")
 
 
-def test_a_workload_that_never_stands_is_told_with_what_its_pods_say(
+def test_a_late_workload_is_reported_with_the_reasons_of_its_pods(
     cluster: Cluster, pods: PodHost
 ) -> None:
     missing = {"command": ["no-such-program"]}
@@ -238,7 +236,7 @@ def test_a_workload_that_never_stands_is_told_with_what_its_pods_say(
     assert "no-such-program" in notice.message
 
 
-def test_nobody_waits_for_workloads_after_a_cancel(cluster: Cluster, pods: PodHost) -> None:
+def test_waiting_for_workloads_ends_after_a_cancel(cluster: Cluster, pods: PodHost) -> None:
     cluster.create(workload("Deployment", "web", "", container={"command": ["no-such-program"]}))
     answers = iter([True, False])
     assert pods.wait_until_workloads_ready(lambda: next(answers)) == []

@@ -172,13 +172,13 @@ def test_unreadable_runs_are_reported_instead_of_an_empty_list() -> None:
         for path in ("/runs", "/runs-now"):
             text = send(app, "GET", path).text
             assert "The runs of the cluster are being read" in text
-            assert "Nothing has run yet" not in text
+            assert "No runs yet" not in text
         cluster.is_known.set()
         until(lambda: "nobody answers" in overview.runs().trouble)
         for path in ("/runs", "/runs-now"):
             text = send(app, "GET", path).text
             assert "Cannot watch actionsets.cr.kanister.io: nobody answers" in text
-            assert "Nothing has run yet" not in text
+            assert "No runs yet" not in text
     finally:
         cluster.is_known.set()
         overview.close()
@@ -193,7 +193,7 @@ def test_runs_are_watched_from_the_first_request_on() -> None:
     assert not overview.is_followed
     try:
         # The first request returns them.
-        assert "Nothing has run yet" in send(app, "GET", "/runs").text
+        assert "No runs yet" in send(app, "GET", "/runs").text
         assert overview.is_followed
     finally:
         overview.close()
@@ -607,8 +607,8 @@ def test_unreadable_lines_are_reported_instead_of_none() -> None:
     with runs_of_a_cluster(NoLogs) as cluster_runs:
         answer = send(cluster_runs.app(), "GET", "/runs/shop/done")
     assert answer.status_code == 200
-    assert "Its lines cannot be read here: pods is forbidden" in answer.text
-    assert "Nothing has been printed" not in answer.text
+    assert "Its log cannot be read: pods is forbidden" in answer.text
+    assert "No log lines" not in answer.text
 
 
 def test_logs_of_pods_are_read_once_for_all_readers(runs: RunsOf) -> None:

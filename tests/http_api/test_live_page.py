@@ -140,7 +140,7 @@ def test_the_page_of_a_run_is_updated_live(window: Browser, runs: RunsOf, url: s
 
 def test_the_list_is_updated_live(window: Browser, runs: RunsOf, url: str) -> None:
     window.open(f"{url}/runs?blueprint=brand-new")
-    until(window, NOW, lambda text: "No run fits" in text)
+    until(window, NOW, lambda text: "No matching runs" in text)
     runs.add("brand-new", {}, blueprint="brand-new")
     until(window, NOW, lambda text: "1 of" in text)
 

@@ -1,4 +1,4 @@
-"""Golden files: a difference is shown, or written down."""
+"""Golden files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kanister_py.testing import check_golden
 
 
-def test_what_is_as_recorded_passes(tmp_path: Path) -> None:
+def test_an_equal_result_passes(tmp_path: Path) -> None:
     file = tmp_path / "want.yaml"
     file.write_text("a: 1\nb: 'on'\n")
     check_golden({"a": 1, "b": "on"}, file)
@@ -22,7 +22,7 @@ def test_a_difference_is_shown_line_by_line(tmp_path: Path) -> None:
         check_golden({"a": 1, "b": 3}, file)
 
 
-def test_a_file_that_is_not_there_never_passes(tmp_path: Path) -> None:
+def test_a_missing_file_fails(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="KANISTER_PY_GOLDEN=write"):
         check_golden({"a": 1}, tmp_path / "want.yaml")
 

@@ -1,4 +1,4 @@
-"""Plugin of pytest: there once kanister_py is installed, at no cost until used."""
+"""The pytest plugin is available once kanister_py is installed, and costs nothing until used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import kanister_py.testing
 
 
 def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest without our configuration."""
+    """Run pytest in a folder without the configuration of this project."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
@@ -26,9 +26,7 @@ def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_example_of_the_documentation_works_beside_a_blueprint(
-    tmp_path: Path, repository: Path
-) -> None:
+def test_the_example_of_the_documentation_works(tmp_path: Path, repository: Path) -> None:
     text = kanister_py.testing.__doc__ or ""
     lines = text.splitlines()
     begin = next(at for at, line in enumerate(lines) if line.startswith("    def "))
@@ -43,14 +41,14 @@ def test_the_example_of_the_documentation_works_beside_a_blueprint(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 
-    # And it fails when the blueprint does something else.
+    # The example fails if the blueprint changes.
     blueprint = folder / "blueprint.yaml"
     changed = blueprint.read_text().replace("{{ .Phases.dump.Output.path }}", "elsewhere")
     blueprint.write_text(changed)
     assert pytest_in(folder).returncode == 1
 
 
-def test_a_test_that_is_about_something_else_loads_nothing_of_ours(tmp_path: Path) -> None:
+def test_other_tests_do_not_import_kanister_py(tmp_path: Path) -> None:
     (tmp_path / "test_else.py").write_text(
         "import sys\n\n"
         "def test_else():\n"

@@ -1,4 +1,4 @@
-"""Pods that are played from a script look like pods that run."""
+"""Scripted pods behave like running ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SHOP = "shop"
 PATIENCE_SECONDS = 180.0
 
 
-class World:
-    """A cluster whose pods are played."""
+class ScriptedCluster:
+    """Cluster with scripted pods."""
 
     def __init__(self) -> None:
         clock = StageClock()
@@ -62,13 +62,13 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
-    yield made
-    made.node.close()
+def world() -> Iterator[ScriptedCluster]:
+    scripted = ScriptedCluster()
+    yield scripted
+    scripted.node.close()
 
 
-def test_a_container_ends_as_the_script_says_and_its_log_stays(world: World) -> None:
+def test_a_container_ends_as_scripted_and_keeps_its_log(world: ScriptedCluster) -> None:
     world.script.add("work", Answer("one\ntwo", "oh", {"key": "ä"}, exit_code=3))
     world.create({"name": "main", "command": ["work"], "args": ["hard"]})
     status = world.wait("Failed")["status"]
@@ -79,7 +79,7 @@ def test_a_container_ends_as_the_script_says_and_its_log_stays(world: World) -> 
     assert world.pods.commands == [Command("shop/p", "main", "x", ("work", "hard"))]
 
 
-def test_an_init_container_that_fails_keeps_the_others_from_starting(world: World) -> None:
+def test_a_failed_init_container_prevents_the_others(world: ScriptedCluster) -> None:
     world.script.add("prepare", Answer(exit_code=1))
     world.create(
         {"name": "main", "command": ["work"]},
@@ -91,7 +91,7 @@ def test_an_init_container_that_fails_keeps_the_others_from_starting(world: Worl
         world.log("main")
 
 
-def test_a_pod_runs_while_one_of_its_containers_does(world: World) -> None:
+def test_a_pod_is_running_while_a_container_is(world: ScriptedCluster) -> None:
     world.script.add("serve", Answer("up", stays=True))
     world.script.otherwise = Answer("done")
     world.create({"name": "a", "command": ["once"]}, {"name": "b", "command": ["serve"]})
@@ -102,7 +102,7 @@ def test_a_pod_runs_while_one_of_its_containers_does(world: World) -> None:
     wait_gone(world.cluster, PODS, "p", namespace=SHOP)
 
 
-def test_a_command_in_a_container_answers_with_streams_apart(world: World) -> None:
+def test_an_exec_session_has_separate_streams(world: ScriptedCluster) -> None:
     world.script.add("serve", Answer(stays=True))
     world.script.add("^ask me$", Answer("out", "err", exit_code=2))
     world.create({"name": "main", "command": ["serve"]})
@@ -118,8 +118,8 @@ def test_a_command_in_a_container_answers_with_streams_apart(world: World) -> No
         world.cluster.exec("p", ["ask"], namespace=SHOP, container="other")
 
 
-def test_a_command_in_one_of_several_containers_is_told_with_the_image_of_that_one(
-    world: World,
+def test_an_exec_command_has_the_image_of_its_container(
+    world: ScriptedCluster,
 ) -> None:
     world.script.add("serve", Answer(stays=True))
     world.script.add("^ask$", Answer("out"))
@@ -131,14 +131,14 @@ def test_a_command_in_one_of_several_containers_is_told_with_the_image_of_that_o
     assert world.pods.commands[-1] == Command("shop/p", "side", "y", ("ask",), is_exec=True)
 
 
-def test_a_line_of_a_script_counts_as_often_as_it_says() -> None:
+def test_a_row_of_a_script_applies_a_limited_number_of_times() -> None:
     script, command = Script(), Command("shop/p", "main", "x", ("work",))
     script.add("work", Answer("first"), times=2)
     script.add("work", Answer("then"))
     assert [script.answer(command).prints for _ in range(4)] == ["first", "first", "then", "then"]
 
 
-def test_a_log_that_is_followed_ends_once_it_is_known_how_its_container_ended() -> None:
+def test_a_followed_log_ends_after_the_status_is_reported() -> None:
     script, arrived, go_on = Script(), threading.Event(), threading.Event()
     script.otherwise = Answer("done")
     pods, existing, seen = ScriptedPods(script, StageClock()), list[str](), list[list[str]]()

@@ -1,4 +1,4 @@
-"""A blueprint's author tries a blueprint on a stage."""
+"""Tests of blueprints on a stage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HELLO: dict[str, Any] = {
 }
 
 
-def test_a_run_is_looked_at_from_all_sides(blueprint_stage: Stage) -> None:
+def test_a_run_has_all_details(blueprint_stage: Stage) -> None:
     blueprint_stage.script("say hi", prints="a line", outputs={"text": "hi!"})
     ran = blueprint_stage.run(HELLO, "hello", options={"what": "hi"})
     assert ran.is_complete, ran.error
@@ -49,7 +49,7 @@ def test_a_run_is_looked_at_from_all_sides(blueprint_stage: Stage) -> None:
     assert ran.pods == ()
 
 
-def test_a_misspelt_word_of_a_run_is_refused_instead_of_swallowed(
+def test_a_misspelt_argument_of_a_run_is_refused(
     blueprint_stage: Stage,
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -59,14 +59,14 @@ def test_a_misspelt_word_of_a_run_is_refused_instead_of_swallowed(
     )
 
 
-def test_a_command_that_no_script_knows_fails_and_says_so(blueprint_stage: Stage) -> None:
+def test_an_unscripted_command_fails_with_a_message(blueprint_stage: Stage) -> None:
     ran = blueprint_stage.run(HELLO, "hello", options={"what": "what?"})
     assert (ran.state, ran.reason) == ("failed", "CommandFailed")
     assert ran.log == ("hello/say | No script matches this command: say what?",)
     assert ran.artifacts == {}
 
 
-def test_a_command_that_fails_first_succeeds_when_it_is_tried_again(
+def test_a_command_that_fails_once_succeeds_at_the_retry(
     blueprint_stage: Stage,
 ) -> None:
     phase = {**HELLO["actions"]["hello"]["phases"][0]}
@@ -79,13 +79,13 @@ def test_a_command_that_fails_first_succeeds_when_it_is_tried_again(
     assert [command.words for command in ran.commands] == [("say", "hi")] * 2
     assert len(ran.made_pods) == 2
     assert ran.log == ("hello/say | not now",)
-    # Twenty seconds went by, on the clock of the stage.
+    # Twenty seconds passed on the clock of the stage.
     times = [entry["time"] for entry in ran.journal if entry["what"] == "PhaseStarted"]
     assert times[0].startswith("2026-01-02T03:04:05")
     assert times[1].startswith("2026-01-02T03:04:25")
 
 
-def test_a_script_may_look_at_the_command_before_it_answers(blueprint_stage: Stage) -> None:
+def test_a_reply_may_be_a_function_of_the_command(blueprint_stage: Stage) -> None:
     def echo(command: Command) -> Answer:
         return Answer(outputs={"text": command.words[-1].upper()})
 
@@ -95,7 +95,7 @@ def test_a_script_may_look_at_the_command_before_it_answers(blueprint_stage: Sta
     }
 
 
-def test_one_stage_sees_several_runs_and_tells_them_apart(blueprint_stage: Stage) -> None:
+def test_a_stage_separates_the_records_of_several_runs(blueprint_stage: Stage) -> None:
     blueprint_stage.script("say", outputs={"text": "-"})
     first = blueprint_stage.run(HELLO, "hello", options={"what": "one"})
     second = blueprint_stage.run(HELLO, "hello", options={"what": "two"})
@@ -139,7 +139,7 @@ WEB: dict[str, Any] = {
 }
 
 
-def test_a_workload_stands_and_commands_go_into_its_pods(blueprint_stage: Stage) -> None:
+def test_workloads_are_started_and_their_pods_run_commands(blueprint_stage: Stage) -> None:
     blueprint_stage.given(WEB).script("^status$", prints="fine", outputs={"users": "3"})
     ran = blueprint_stage.run(EXEC, "look", object="Deployment/shop/web")
     assert ran.is_complete, ran.error
@@ -147,21 +147,19 @@ def test_a_workload_stands_and_commands_go_into_its_pods(blueprint_stage: Stage)
     (command,) = ran.commands
     assert (command.is_exec, command.container, command.image) == (True, "main", "nginx")
     assert command.pod.startswith("shop/web-")
-    # The pods of the Deployment are nothing that the run has made.
+    # Pods of the Deployment are not created by the run.
     assert ran.made_pods == ()
     assert len(blueprint_stage.objects("Pod")) == 2
 
 
-def test_a_command_in_a_pod_fails_as_the_script_says(blueprint_stage: Stage) -> None:
+def test_an_exec_command_fails_as_scripted(blueprint_stage: Stage) -> None:
     blueprint_stage.given(WEB).script("status", complains="broken", exit_code=4)
     ran = blueprint_stage.run(EXEC, "look", object="Deployment/shop/web")
     assert ran.state == "failed"
     assert ran.status["error"]["exitCode"] == 4
 
 
-def test_objects_come_from_files_and_are_looked_at_afterwards(
-    blueprint_stage: Stage, tmp_path: Path
-) -> None:
+def test_objects_are_loaded_from_files(blueprint_stage: Stage, tmp_path: Path) -> None:
     file = tmp_path / "maps.yaml"
     file.write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\ndata: {k: v}\n"
@@ -172,10 +170,12 @@ def test_objects_come_from_files_and_are_looked_at_afterwards(
     assert obj is not None
     assert obj["data"] == {"k": "v"}
     assert blueprint_stage.object("ConfigMap", "shop/c") is None
-    assert [each["metadata"]["name"] for each in blueprint_stage.objects("ConfigMap")] == ["a", "b"]
+    assert [
+        config_map["metadata"]["name"] for config_map in blueprint_stage.objects("ConfigMap")
+    ] == ["a", "b"]
 
 
-def test_a_file_that_is_not_there_is_named_with_where_it_was_looked_for(
+def test_a_missing_file_is_reported_with_the_searched_folders(
     blueprint_stage: Stage,
 ) -> None:
     with pytest.raises(FileNotFoundError, match=r"missing\.yaml is in none of .*testing"):
@@ -202,7 +202,7 @@ WAIT: dict[str, Any] = {
 
 def test_a_run_that_takes_too_long_is_cancelled_and_leaves_no_pod(blueprint_stage: Stage) -> None:
     blueprint_stage.script("server", prints="up", stays=True)
-    # A slow machine gets more time, until the pod has had its say.
+    # Slow machines get more time, until the pod has printed.
     for seconds in (1, 10, 60):
         ran = blueprint_stage.run(WAIT, "go", timeout_seconds=seconds)
         assert (ran.state, ran.reason) == ("failed", "RunTimedOut")
@@ -213,7 +213,7 @@ def test_a_run_that_takes_too_long_is_cancelled_and_leaves_no_pod(blueprint_stag
     assert ran.pods == ()
 
 
-def test_a_controller_answers_for_the_objects_of_its_kind(blueprint_stage: Stage) -> None:
+def test_a_controller_sets_the_status_of_objects(blueprint_stage: Stage) -> None:
     claim = {
         "apiVersion": "example.com/v1",
         "kind": "Bucket",
@@ -237,7 +237,7 @@ def test_a_controller_answers_for_the_objects_of_its_kind(blueprint_stage: Stage
     assert bucket["status"] == {"ready": True}
 
 
-def test_commands_run_as_processes_when_that_is_asked_for(blueprint_stage: Stage) -> None:
+def test_commands_run_as_processes_on_request(blueprint_stage: Stage) -> None:
     phases = HELLO["actions"]["hello"]["phases"]
     phase = {
         **phases[0],

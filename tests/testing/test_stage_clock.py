@@ -1,4 +1,4 @@
-"""The clock of a stage tells the same times in every run."""
+"""Clock of a stage: identical times in every run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kanister_py.testing.stage_clock import StageClock
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_time_passes_for_who_waits_it_out_and_only_then() -> None:
+def test_time_advances_only_when_a_wait_times_out() -> None:
     clock, condition = StageClock(speed=1000), Condition()
     assert (clock.now(), clock.monotonic()) == (START, 0.0)
     with condition:
@@ -21,7 +21,7 @@ def test_time_passes_for_who_waits_it_out_and_only_then() -> None:
     assert clock.monotonic() == 90.0
 
 
-def test_who_is_woken_has_waited_for_nothing() -> None:
+def test_time_does_not_advance_for_a_woken_wait() -> None:
     clock, condition = StageClock(), Condition()
 
     def wake() -> None:
@@ -34,7 +34,7 @@ def test_who_is_woken_has_waited_for_nothing() -> None:
     assert clock.monotonic() == 0.0
 
 
-def test_a_clock_at_its_true_speed_takes_its_time() -> None:
+def test_a_clock_at_real_speed_waits_in_real_time() -> None:
     clock, began = StageClock(), perf_counter()
     clock.sleep(0.05)
     assert perf_counter() - began >= 0.05

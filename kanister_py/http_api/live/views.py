@@ -119,7 +119,7 @@ def runs_content(runs: Runs, parameters: Mapping[str, str], now: datetime) -> di
         "pages": chosen.pages,
         "before": _address(filters, number - 1) if number > 1 else "",
         "after": _address(filters, number + 1) if number < chosen.pages else "",
-        "asked": {
+        "filters": {
             key: parameters.get(key, "")
             for key in ("namespace", "blueprint", "state", "schedule", "age")
         },
