@@ -26,7 +26,7 @@ from kanister_py.proto.decoding import (
     value_of,
 )
 from kanister_py.proto.encoding import NotEncodable, encode_message, encode_struct
-from kanister_py.proto.messages import STRUCT, field_of, message_class
+from kanister_py.proto.messages import STRUCT, Field, field_of, message_class
 from kanister_py.weighted_cache import WeightedCache
 
 PACKAGE = "apiextensions.fn.proto.v1"
@@ -48,16 +48,23 @@ _INPUTS = WeightedCache[bytes, Data](32 << 20)
 class EncodedResource(Mapping[str, Any]):
     """A Resource whose object is decoded on access, and otherwise sent as it was received."""
 
-    __slots__ = ("_fields", "_read", "message")
+    __slots__ = ("_read", "_read_fields", "message")
 
     def __init__(self, message: Any) -> None:
         self.message = message
         """The resource as a `kanister_py.parts.Resource`."""
-        self._fields = {
-            field_of(descriptor).json_name: (field_of(descriptor), value)
-            for descriptor, value in message.ListFields()
-        }
         self._read: dict[str, Any] = {}
+        self._read_fields: dict[str, tuple[Field, Any]] | None = None
+
+    @property
+    def _fields(self) -> dict[str, tuple[Field, Any]]:
+        # Most resources are passed on without any access.
+        if self._read_fields is None:
+            self._read_fields = {
+                field_of(descriptor).json_name: (field_of(descriptor), value)
+                for descriptor, value in self.message.ListFields()
+            }
+        return self._read_fields
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._read:
