@@ -12,7 +12,7 @@ from e2e.conftest import Kubectl
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from tests.conftest import CommandLine
-from tests.contracts.revisions import check_that_only_the_number_of_a_revision_changes
+from tests.contracts.revisions import check_revisions_are_immutable_except_for_their_number
 
 BLUEPRINTS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/blueprints.cr.kanister.io"
 
@@ -72,6 +72,6 @@ def test_only_the_number_of_a_composition_revision_changes(
     assert kanister("crds", "install", "--kubeconfig", str(cluster.kubeconfig)).code == 0
     adapter = KubeCluster(ClusterChoice(kubeconfig=str(cluster.kubeconfig)))
     try:
-        check_that_only_the_number_of_a_revision_changes(adapter)
+        check_revisions_are_immutable_except_for_their_number(adapter)
     finally:
         adapter.close()

@@ -12,10 +12,10 @@ _CLAIMS: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Find a port on loopback that nobody has, and that nobody is given who asks for any.
+    """Return a port on loopback that is free and outside of the range for ephemeral ports.
 
-    Between this and the server's start somebody else could be given one of those. Other
-    test processes are told by a name in the kernel, which is gone with this process.
+    To avoid races between test processes, the port is reserved by an abstract socket, which
+    disappears with this process.
     """
     try:
         given_out = int(_RANGE.read_text().split()[0])

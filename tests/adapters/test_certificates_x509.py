@@ -1,4 +1,4 @@
-"""Certificates: trusted by others where they should be, and nowhere else."""
+"""Certificates: trusted by the right peers only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _write(folder: Path, name: str, pair: KeyPair) -> tuple[str, str]:
 
 
 def _talk(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> str:
-    """Let a client greet a server over TLS; say what the client saw."""
+    """Connect a client to a server over TLS, and return what the client received."""
     ours, theirs = socket.socketpair()
 
     def serve() -> None:
@@ -58,7 +58,7 @@ def _talk(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> str:
 
 
 @pytest.mark.parametrize("host", ["fn-1.ns.svc", "127.0.0.1"])
-def test_a_server_and_a_client_of_one_authority_trust_each_other(
+def test_server_and_client_of_one_authority_trust_each_other(
     certificates: X509Certificates, authority: KeyPair, tmp_path: Path, host: str
 ) -> None:
     names = ["fn-1.ns.svc", "127.0.0.1"]
@@ -72,7 +72,7 @@ def test_a_server_and_a_client_of_one_authority_trust_each_other(
     assert _talk(server, client, host) == "hello"
 
 
-def test_a_server_of_another_authority_or_name_is_refused(
+def test_server_of_another_authority_or_name_is_rejected(
     certificates: X509Certificates, authority: KeyPair, tmp_path: Path
 ) -> None:
     other = certificates.new_authority("other", YEAR)
@@ -83,9 +83,7 @@ def test_a_server_of_another_authority_or_name_is_refused(
         assert _talk(server, client, host).startswith("refused")
 
 
-def test_what_a_certificate_says_can_be_read_again(
-    certificates: X509Certificates, authority: KeyPair
-) -> None:
+def test_certificate_is_parsed(certificates: X509Certificates, authority: KeyPair) -> None:
     pair = certificates.issue(authority, ["fn.ns", "10.0.0.1"], YEAR)
     facts = certificates.read(pair.certificate)
     assert facts is not None
@@ -99,7 +97,7 @@ def test_what_a_certificate_says_can_be_read_again(
     )
 
 
-def test_a_certificate_that_lives_for_moments_is_not_due_at_once(
+def test_short_lived_certificate_is_not_due_immediately(
     certificates: X509Certificates, authority: KeyPair
 ) -> None:
     clock = SystemClock()
@@ -111,7 +109,7 @@ def test_a_certificate_that_lives_for_moments_is_not_due_at_once(
 
 
 @pytest.mark.parametrize("text", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n"])
-def test_what_is_no_certificate_is_none(certificates: X509Certificates, text: str) -> None:
+def test_invalid_certificate_is_none(certificates: X509Certificates, text: str) -> None:
     assert certificates.read(text) is None
     assert not certificates.is_signed_by(text, text)
     assert not certificates.fits(KeyPair(text, text))

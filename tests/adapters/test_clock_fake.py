@@ -1,4 +1,4 @@
-"""Fake clock: time stands still until a test moves it."""
+"""Fake clock: time passes only when a test advances it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from tests.fake_clock import FakeClock
 
 
-def test_a_sleeper_wakes_when_its_time_has_come_and_not_before() -> None:
+def test_sleep_ends_when_the_clock_is_advanced() -> None:
     clock = FakeClock()
     woken = threading.Event()
 
@@ -27,7 +27,7 @@ def test_a_sleeper_wakes_when_its_time_has_come_and_not_before() -> None:
     assert clock.monotonic() == 10
 
 
-def test_a_clock_that_jumps_never_blocks() -> None:
+def test_jumping_clock_never_blocks() -> None:
     clock = FakeClock(jumps=True)
     start = clock.now()
     clock.sleep(3600)

@@ -1,4 +1,4 @@
-"""Kubernetes adapter, before a server that answers what the test wants."""
+"""Kubernetes adapter against a scripted server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.fake_clock import FakeClock
 
 
 class Heard(NamedTuple):
-    """One request, as the server heard it."""
+    """One request, as received by the server."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class Answer(NamedTuple):
-    """What the server says; a body that is no text is JSON. `is_cut`: it breaks off there."""
+    """Scripted response; a body that is not text is sent as JSON. `is_cut` breaks it off."""
 
     body: Any = _NOTHING
     code: int = 200
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
 
 class Script:
-    """A server that gives its answers in order, and then nothing but 404."""
+    """Server that sends its responses in order, and then only 404."""
 
     def __init__(self) -> None:
         self.heard: list[Heard] = []
@@ -103,7 +103,7 @@ class Script:
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 # as its base wants them
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # the base's word
-                """Tests say by themselves what went wrong."""
+                """Print nothing: tests report their failures themselves."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -165,7 +165,7 @@ def get(cluster: KubeCluster) -> Mapping[str, Any]:
 class TestImpersonation:
     USER = "system:serviceaccount:shop:backup"
 
-    def test_requests_name_the_user_beside_the_own_credentials(
+    def test_impersonated_requests_have_own_credentials(
         self, cluster: KubeCluster, server: Script
     ) -> None:
         server.says(Answer({"kind": "ConfigMap"}), Answer({"kind": "ConfigMap"}))
@@ -175,15 +175,13 @@ class TestImpersonation:
         assert (acting.impersonated, own.impersonated) == (self.USER, "")
         assert acting.authorization == own.authorization != ""
 
-    def test_credentials_that_are_refused_are_renewed(
-        self, cluster: KubeCluster, server: Script
-    ) -> None:
+    def test_rejected_credentials_are_renewed(self, cluster: KubeCluster, server: Script) -> None:
         server.says(*[Answer(status(401, "Unauthorized"), 401)] * 3)
         with pytest.raises(Unauthorized):
             get(cluster.acting_as(self.USER))
         assert {heard.impersonated for heard in server.heard} == {self.USER}
 
-    def test_a_user_that_is_no_header_is_refused(self, cluster: KubeCluster) -> None:
+    def test_user_with_a_line_break_is_rejected(self, cluster: KubeCluster) -> None:
         with pytest.raises(UsageError):
             get(cluster.acting_as("a\r\nX-Other: b"))
 
@@ -213,12 +211,12 @@ class TestAnswers:
             pytest.param(599, {}, InternalError, id="a failure nobody knows"),
         ],
     )
-    def test_every_refusal_has_its_error(
+    def test_error_responses_are_classified(
         self, code: int, answer: Mapping[str, Any], want: type[ApiError]
     ) -> None:
         assert type(error_of(code, answer, Subject("configmaps", "settings"))) is want
 
-    def test_a_conflict_of_managers_names_them(self) -> None:
+    def test_apply_conflict_names_the_managers(self) -> None:
         causes = [
             {
                 "reason": "FieldManagerConflict",
@@ -232,7 +230,7 @@ class TestAnswers:
 
 
 class TestRequests:
-    def test_what_is_read_is_asked_for_again(self, server: Script, cluster: KubeCluster) -> None:
+    def test_reads_are_retried(self, server: Script, cluster: KubeCluster) -> None:
         server.says(
             Answer(code=503, headers={"Retry-After": "1"}),
             Answer(code=500),
@@ -242,7 +240,7 @@ class TestRequests:
         assert get(cluster) == {"kind": "ConfigMap"}
         assert len(server.heard) == 4
 
-    def test_a_failure_that_stays_is_told_after_three_tries(
+    def test_persistent_failure_is_raised_after_three_attempts(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(*[Answer(status(500, "InternalError", "no webhook"), 500)] * 9)
@@ -252,7 +250,7 @@ class TestRequests:
         assert len(server.heard) == 3
 
     @pytest.mark.parametrize("code", [500, 502, 503, 504])
-    def test_a_new_object_is_sent_once(
+    def test_create_is_not_retried_after_a_failure(
         self, server: Script, cluster: KubeCluster, code: int
     ) -> None:
         server.says(Answer(code=code, headers={"Retry-After": "1"}), Answer({"kind": "ConfigMap"}))
@@ -260,7 +258,7 @@ class TestRequests:
             cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}})
         assert len(server.heard) == 1
 
-    def test_a_new_object_that_was_turned_away_is_sent_again(
+    def test_create_is_retried_after_too_many_requests(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(Answer(code=429, headers={"Retry-After": "7"}), Answer({"kind": "ConfigMap"}))
@@ -269,13 +267,13 @@ class TestRequests:
         assert len(server.heard) == 2
         assert cluster._requests.clock.monotonic() - began >= 7
 
-    def test_a_list_of_operations_is_sent_once(self, server: Script, cluster: KubeCluster) -> None:
+    def test_json_patch_is_not_retried(self, server: Script, cluster: KubeCluster) -> None:
         server.says(Answer(code=503), Answer({"kind": "ConfigMap"}))
         with pytest.raises(ClusterUnavailable):
             cluster.patch(CONFIG_MAPS, "s", [{"op": "add", "path": "/data/a", "value": "b"}])
         assert len(server.heard) == 1
 
-    def test_a_delete_is_sent_again_only_with_a_precondition(
+    def test_delete_is_retried_only_with_a_precondition(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(Answer(code=503), Answer(status(200)))
@@ -299,7 +297,7 @@ class TestRequests:
             cluster.get(CONFIG_MAPS, "")
         assert len(server.heard) == 1
 
-    def test_a_server_that_is_not_there_is_told_soon(self, tmp_path: Path) -> None:
+    def test_unreachable_server_fails_quickly(self, tmp_path: Path) -> None:
         path = kubeconfig(tmp_path, "http://127.0.0.1:1")
         clock = FakeClock(jumps=True)
         with KubeCluster(ClusterChoice(kubeconfig=str(path)), clock=clock) as cluster:
@@ -310,12 +308,10 @@ class TestRequests:
         assert "http://127.0.0.1:1 cannot be reached: " in caught.value.message
         assert "s3cr3t" not in caught.value.message
 
-    def test_who_asks_after_the_end_is_told_so_though_the_files_of_the_way_are_gone(
-        self, tmp_path: Path
-    ) -> None:
+    def test_request_after_close_fails_without_reading_files(self, tmp_path: Path) -> None:
         path, authority = kubeconfig(tmp_path, "https://127.0.0.1:1"), tmp_path / "ca.crt"
-        made = X509Certificates(SystemClock()).new_authority("test", timedelta(days=1))
-        authority.write_text(made.certificate)
+        test_authority = X509Certificates(SystemClock()).new_authority("test", timedelta(days=1))
+        authority.write_text(test_authority.certificate)
         config = json.loads(path.read_text())
         config["clusters"][0]["cluster"]["certificate-authority"] = str(authority)
         path.write_text(json.dumps(config))
@@ -329,7 +325,7 @@ class TestRequests:
 
 
 class TestCredentials:
-    def test_a_refused_token_is_read_anew_once(self, server: Script, tmp_path: Path) -> None:
+    def test_rejected_token_is_read_again_once(self, server: Script, tmp_path: Path) -> None:
         token = tmp_path / "token"
         token.write_text("old\n")
         path = kubeconfig(tmp_path, server.url, {"tokenFile": str(token)})
@@ -343,14 +339,16 @@ class TestCredentials:
             assert get(cluster)
         assert [request.authorization for request in server.heard] == ["Bearer old", "Bearer new"]
 
-    def test_a_token_that_stays_refused_is_told(self, server: Script, cluster: KubeCluster) -> None:
+    def test_token_that_remains_invalid_is_an_error(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
         server.says(*[Answer(status(401, "Unauthorized"), 401)] * 3)
         with pytest.raises(Unauthorized) as caught:
             get(cluster)
         assert len(server.heard) == 1
         assert "s3cr3t" not in str(caught.value)
 
-    def test_a_plugin_says_who_we_are(self, server: Script, tmp_path: Path) -> None:
+    def test_plugin_returns_credentials(self, server: Script, tmp_path: Path) -> None:
         answer = {
             "apiVersion": "client.authentication.k8s.io/v1",
             "kind": "ExecCredential",
@@ -368,7 +366,7 @@ class TestCredentials:
             assert get(cluster)
         assert server.heard[0].authorization == "Bearer from-plugin"
 
-    def test_a_plugin_that_fails_makes_us_nobody(self, server: Script, tmp_path: Path) -> None:
+    def test_failed_plugin_is_an_error(self, server: Script, tmp_path: Path) -> None:
         plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/false"}
         path = kubeconfig(tmp_path, server.url, {"exec": plugin})
         with pytest.raises(ClusterConfigInvalid) as caught:
@@ -384,9 +382,7 @@ class TestCredentials:
             pytest.param('{"contexts": [{"name": "c"}]}', "context", id="nothing but a name"),
         ],
     )
-    def test_a_kubeconfig_that_says_nothing_is_named(
-        self, tmp_path: Path, text: str, why: str
-    ) -> None:
+    def test_invalid_kubeconfig_is_named(self, tmp_path: Path, text: str, why: str) -> None:
         path = tmp_path / "config"
         path.write_text(text)
         with pytest.raises(ClusterConfigInvalid) as caught:
@@ -394,7 +390,7 @@ class TestCredentials:
         assert str(path) in caught.value.message
         assert why in caught.value.why
 
-    def test_a_context_brings_its_namespace(self, server: Script, tmp_path: Path) -> None:
+    def test_context_sets_the_default_namespace(self, server: Script, tmp_path: Path) -> None:
         path = str(kubeconfig(tmp_path, server.url))
         for choice, want in (
             (ClusterChoice(path), "default"),
@@ -415,29 +411,25 @@ class TestDiscovery:
         {"name": "things/status", "kind": "Thing", "namespaced": True},
     )
 
-    def test_a_group_is_asked_about_once(self, server: Script, cluster: KubeCluster) -> None:
+    def test_group_is_discovered_once(self, server: Script, cluster: KubeCluster) -> None:
         server.says(Answer({"resources": list(self.ROWS)}))
         kind = cluster.resource_for("example.org/v1", "Thing")
         assert (kind.gvr, kind.has_status, kind.has_scale) == (self.THINGS, True, False)
         assert cluster.describe(self.THINGS) == kind
         assert [str(request) for request in server.heard] == ["GET /apis/example.org/v1"]
 
-    def test_an_unknown_kind_is_asked_for_once_more(
-        self, server: Script, cluster: KubeCluster
-    ) -> None:
+    def test_unknown_kind_is_discovered_again(self, server: Script, cluster: KubeCluster) -> None:
         server.says(Answer({"resources": []}))
         with pytest.raises(NoMatch):
             cluster.resource_for("example.org/v1", "Thing")
         server.says(Answer({"resources": list(self.ROWS)}))
         assert cluster.resource_for("example.org/v1", "Thing").gvr == self.THINGS
 
-    def test_what_every_cluster_has_is_not_asked_for(
-        self, server: Script, cluster: KubeCluster
-    ) -> None:
+    def test_builtin_kinds_need_no_discovery(self, server: Script, cluster: KubeCluster) -> None:
         assert cluster.resource_for("apps/v1", "Deployment").has_scale
         assert server.heard == []
 
-    def test_a_definition_that_grows_a_status_is_seen_in_time(
+    def test_changed_definition_is_discovered_after_a_minute(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(Answer({"resources": list(self.ROWS[:1])}))
@@ -483,9 +475,7 @@ class TestSchemas:
         server.heard.clear()
         return paths
 
-    def test_a_kind_is_read_about_once_for_as_long_as_it_stays_the_same(
-        self, server: Script, cluster: KubeCluster
-    ) -> None:
+    def test_unchanged_schema_is_fetched_once(self, server: Script, cluster: KubeCluster) -> None:
         server.says(self.index("a"), self.description("first"))
         assert [self.description_of_spec(cluster) for _again in range(3)] == ["first"] * 3
         assert self.heard_by(server) == ["/openapi/v3", "/openapi/v3/apis/apps/v1"]
@@ -498,7 +488,7 @@ class TestSchemas:
         assert self.description_of_spec(cluster) == "second"
         assert self.heard_by(server) == ["/openapi/v3", "/openapi/v3/apis/apps/v1"]
 
-    def test_another_kind_of_the_group_is_there_too(
+    def test_other_kinds_of_the_group_have_schemas(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(self.index("a"), self.description("first"), self.description("first"))
@@ -507,7 +497,7 @@ class TestSchemas:
         assert self.description_of_spec(cluster) == "first"
         assert len(server.heard) == 3
 
-    def test_what_nobody_describes_is_looked_for_again_but_not_by_everybody(
+    def test_missing_schema_is_fetched_again_after_a_pause(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(self.index("a"), self.description("first"))
@@ -522,7 +512,7 @@ class TestSchemas:
 
     @pytest.mark.parametrize("code", [403, 404, 500])
     @pytest.mark.parametrize("is_indexed", [True, False], ids=["one of them", "all of them"])
-    def test_descriptions_that_may_not_be_read_are_missing_and_that_is_logged_once(
+    def test_forbidden_schemas_are_missing_and_logged_once(
         self,
         server: Script,
         cluster: KubeCluster,
@@ -545,7 +535,7 @@ class TestSchemas:
         server.says(self.index("a"), self.description("first"))
         assert self.description_of_spec(cluster) == "first"
 
-    def test_what_a_server_said_holds_while_it_is_away(
+    def test_cached_schema_is_used_while_the_server_is_down(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         away = [Answer(code=503)] * 100
@@ -567,7 +557,7 @@ def pod(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class TestLogs:
-    def test_lines_of_one_instant_are_told_apart_after_a_cut(
+    def test_resumed_log_has_every_line_of_an_instant_once(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         at = "2026-01-02T03:04:05.000000001Z"
@@ -585,7 +575,7 @@ class TestLogs:
             Answer(running),
             Answer(f"{at} one\n{at} one\n{at} two\n{later} th", is_cut=True),
             Answer(running),
-            # In another zone, and with a line from before.
+            # In another time zone, and with an earlier line.
             Answer(
                 "2026-01-02T04:04:04.9+01:00 zero\n"
                 f"{at} one\n{at} one\n{at} two\n2026-01-02T04:04:05.500000000+01:00 three"
@@ -601,7 +591,7 @@ class TestLogs:
         assert all("sinceTime=2026-01-02T03%3A04%3A05" in path for path in log_paths[1:])
         assert all("tailLines" not in path for path in log_paths[1:])
 
-    def test_a_log_that_a_server_ended_on_its_way_out_goes_on(
+    def test_log_is_resumed_after_a_server_shutdown(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         ended = {
@@ -619,9 +609,7 @@ class TestLogs:
         with cluster.read_log("p", namespace="shop", options=options) as stream:
             assert b"".join(stream) == b"one\ntwo\n"
 
-    def test_a_container_that_starts_anew_has_a_log_of_its_own(
-        self, server: Script, cluster: KubeCluster
-    ) -> None:
+    def test_restarted_container_has_a_new_log(self, server: Script, cluster: KubeCluster) -> None:
         again = {
             "name": "m",
             "state": {"running": {}},
@@ -636,7 +624,7 @@ class TestLogs:
             assert b"".join(stream) == b"one\n"
 
 
-def test_no_command_pays_for_the_client_that_does_not_need_it() -> None:
+def test_commands_without_cluster_do_not_import_the_client() -> None:
     code = (
         "import sys; import kanister_py.cli.run, kanister_py.cli.plan, kanister_py.cli.rbac; "
         "import kanister_py.wiring; import kanister_py.adapters.cluster_kube.cluster; "

@@ -1,4 +1,4 @@
-"""Hostile servers in an API server's place: believed nothing, and bounded in time."""
+"""Hostile servers in the place of an API server: nothing is trusted, and time is limited."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.hostile_server import DRIP_SECONDS, Answer, Asked, dripping, hostile_
 
 BRIEF = Timing(patience=0.3, first_patience=0.3, pauses=RetryRule(NO_LIMIT, 0.05))
 SHORT = BRIEF._replace(answer=0.5, only_answer=0.5)
-# What is not given up would last longer than this; a busy machine never does.
+# Operations without a limit would take longer than this; a busy machine does not.
 GIVEN_UP_SECONDS = 30
 DRIPS = 2 * int(GIVEN_UP_SECONDS / DRIP_SECONDS)
 
@@ -42,7 +42,7 @@ def _object(name: str = "settings", **more: Any) -> dict[str, Any]:
 
 
 def _attempts(answer: Answer, folder: Path) -> list[Exception | None]:
-    """Read, replace, create and delete against one server, and say how each ended."""
+    """Read, replace, create and delete on one server, and return the results."""
     calls: list[Callable[[KubeCluster], object]] = [
         lambda cluster: cluster.get(CONFIG_MAPS, "settings", namespace="shop"),
         lambda cluster: cluster.replace(_object()),
@@ -91,25 +91,23 @@ WRONG: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize("sent", WRONG.values(), ids=WRONG)
-def test_what_is_no_answer_of_an_api_server_is_no_success(
-    sent: list[bytes], tmp_path: Path
-) -> None:
+def test_invalid_response_is_an_error(sent: list[bytes], tmp_path: Path) -> None:
     def answer(asked: Asked) -> Iterable[bytes]:
         return sent
 
     ended = _attempts(answer, tmp_path)
     assert all(isinstance(error, ApiError) for error in ended[:-1]), ended
-    # A list has no name of its own, and may be of another namespace's object for all we know.
+    # A list has no name, so a list of another namespace cannot be detected.
     assert isinstance(ended[-1], ApiError) or sent is WRONG["another object"]
 
 
-def test_a_redirect_says_where_it_leads(tmp_path: Path) -> None:
+def test_redirect_error_names_its_target(tmp_path: Path) -> None:
     error = _attempts(lambda _: WRONG["moved"], tmp_path)[1]
     assert isinstance(error, ClusterUnavailable)
     assert "answers 307 and redirects to https://elsewhere.example/" in error.message
 
 
-# Time
+# Time limits
 
 
 def _ask(url: str, seconds: float = 0.5, *, connect_seconds: float = 30.0) -> bytes:
@@ -150,7 +148,7 @@ SLOW: dict[str, Answer] = {
 
 
 @pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW)
-def test_a_response_has_one_deadline_for_all_of_it(answer: Answer) -> None:
+def test_response_has_one_deadline(answer: Answer) -> None:
     with hostile_server(answer) as server:
         began = time.monotonic()
         with pytest.raises(HTTPError):
@@ -158,7 +156,7 @@ def test_a_response_has_one_deadline_for_all_of_it(answer: Answer) -> None:
         assert time.monotonic() - began < GIVEN_UP_SECONDS
 
 
-def test_a_long_response_that_arrives_fast_enough_is_read_to_its_end() -> None:
+def test_long_response_is_read_completely() -> None:
     piece = b"x" * (64 << 10)
 
     def answer(_: Asked) -> Iterable[bytes]:
@@ -171,7 +169,7 @@ def test_a_long_response_that_arrives_fast_enough_is_read_to_its_end() -> None:
         assert len(_ask(f"http://{server.address}", 2.0)) == len(piece) * 60
 
 
-def test_tls_that_is_never_agreed_on_is_not_waited_for() -> None:
+def test_tls_handshake_times_out() -> None:
     import socket
 
     listening = socket.create_server(("127.0.0.1", 0))
@@ -199,7 +197,7 @@ def test_tls_that_is_never_agreed_on_is_not_waited_for() -> None:
     listening.close()
 
 
-# Who we are
+# Credentials
 
 VERSION = "client.authentication.k8s.io/v1"
 
@@ -231,17 +229,17 @@ def _node(value: Any) -> Any:
     return ConfigNode("exec", value)  # type: ignore[no-untyped-call] # the client has no types
 
 
-def test_a_plugin_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) -> None:
+def test_hanging_plugin_is_killed_with_its_children(tmp_path: Path) -> None:
     from kubernetes.config import ConfigException
 
-    # A shell starts long before it is ended, whatever else the machine does.
+    # The shell starts long before the time limit, even on a busy machine.
     script = f"#!/bin/sh\nsleep 600 & echo $! >{tmp_path}/child; wait\n"
     plugin = _node(_plugin(tmp_path, script))
     began = time.monotonic()
     with pytest.raises(ConfigException, match=r"returned no credentials within 4s"):
         run_plugin(plugin, _node({}), None, 4.0)
     assert time.monotonic() - began < GIVEN_UP_SECONDS
-    # What is killed is gone a moment later; it may stay as a name until it is asked about.
+    # A killed process disappears after a moment, and may remain as a zombie.
     state = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat")
     while state.exists() and state.read_text().split()[2] != "Z":
         assert time.monotonic() - began < GIVEN_UP_SECONDS
@@ -259,13 +257,13 @@ def test_a_plugin_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) ->
         pytest.param("import sys; sys.exit('not today')", "exit code 1 not today", id="a refusal"),
     ],
 )
-def test_a_plugin_that_says_nothing_is_named(script: str, why: str, tmp_path: Path) -> None:
+def test_plugin_without_credentials_is_named(script: str, why: str, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "http://127.0.0.1:1", {"exec": _plugin(tmp_path, script)})
     with pytest.raises(ClusterConfigInvalid, match=why):
         KubeCluster(ClusterChoice(kubeconfig=str(path)))
 
 
-def test_what_a_plugin_gives_is_asked_for_again_when_it_expires(tmp_path: Path) -> None:
+def test_expired_credentials_of_a_plugin_are_renewed(tmp_path: Path) -> None:
     credential = {"apiVersion": VERSION, "kind": "ExecCredential"}
     script = (
         f"import json, pathlib\ncount = pathlib.Path({str(tmp_path / 'count')!r})\n"
@@ -283,8 +281,8 @@ def test_what_a_plugin_gives_is_asked_for_again_when_it_expires(tmp_path: Path) 
         assert "token-0" not in path.read_text()
 
 
-def test_nobody_waits_for_a_plugin_who_has_credentials(tmp_path: Path) -> None:
-    """The first token is refused to one request; the plugin hangs; others go on meanwhile."""
+def test_requests_with_valid_credentials_do_not_wait_for_a_plugin(tmp_path: Path) -> None:
+    """One request is rejected and waits for the hanging plugin; other requests continue."""
     go = tmp_path / "go"
     script = (
         "import json, pathlib, time\n"
@@ -333,16 +331,16 @@ def _through_proxy(answer: Answer, folder: Path) -> tuple[Any, list[Asked]]:
         config = json.loads(path.read_text())
         config["clusters"][0]["cluster"]["proxy-url"] = f"http://{server.address}"
         path.write_text(json.dumps(config))
-        found: Any
+        outcome: Any
         with KubeCluster(ClusterChoice(kubeconfig=str(path)), timing=SHORT) as cluster:
             try:
-                found = cluster.get(CONFIG_MAPS, "settings", namespace="shop")
+                outcome = cluster.get(CONFIG_MAPS, "settings", namespace="shop")
             except ApiError as error:
-                found = error
-        return found, server.asked
+                outcome = error
+        return outcome, server.asked
 
 
-def test_an_answer_through_a_proxy_is_an_answer(tmp_path: Path) -> None:
+def test_response_through_a_proxy(tmp_path: Path) -> None:
     response, requests = _through_proxy(lambda _: http(json.dumps(_object()).encode()), tmp_path)
     assert response == _object()
     assert requests[0].path.startswith("http://api.example/")
@@ -357,7 +355,7 @@ def test_an_answer_through_a_proxy_is_an_answer(tmp_path: Path) -> None:
         pytest.param(lambda _: WRONG["cut short"], id="cut short"),
     ],
 )
-def test_what_a_proxy_makes_of_an_answer_is_no_success(answer: Answer, tmp_path: Path) -> None:
+def test_invalid_response_of_a_proxy_is_an_error(answer: Answer, tmp_path: Path) -> None:
     began = time.monotonic()
     response, _ = _through_proxy(answer, tmp_path)
     assert isinstance(response, ClusterUnavailable)

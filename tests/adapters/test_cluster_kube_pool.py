@@ -19,7 +19,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Bytes:
-    """Answers each request with the next bytes; None hangs up. Counts connections."""
+    """Server that responds with the next bytes, and closes the connection for None."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []
@@ -53,7 +53,7 @@ class Bytes:
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
-        # A client may hang up on a response that it refuses.
+        # A client may close the connection when it rejects a response.
         with suppress(OSError), connection:
             while request := self._read(connection):
                 self.heard.append(request)
@@ -92,9 +92,9 @@ def server() -> Iterator[Bytes]:
 
 @pytest.fixture
 def pool(server: Bytes) -> Iterator[ServerPool]:
-    made = pool_of(server.url)
-    yield made
-    made.close()
+    server_pool = pool_of(server.url)
+    yield server_pool
+    server_pool.close()
 
 
 def pool_of(url: str, maxsize: int = 4) -> ServerPool:
@@ -166,7 +166,7 @@ def test_a_request_has_the_headers_that_a_server_needs(server: Bytes) -> None:
         pytest.param(OK.replace(b"1.1", b"1.0"), id="by the protocol"),
     ],
 )
-def test_a_connection_that_the_server_ends_is_not_reused(
+def test_connection_closed_by_the_server_is_not_reused(
     server: Bytes, pool: ServerPool, sent: bytes
 ) -> None:
     server.says(sent, OK)
@@ -177,7 +177,7 @@ def test_a_connection_that_the_server_ends_is_not_reused(
 
 @pytest.mark.parametrize("status", [b"102 Processing", b"103 Early Hints", b"101 Switch"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_response_after_an_interim_one_never_answers_another_request(
+def test_interim_response_does_not_shift_responses(
     server: Bytes, pool: ServerPool, status: bytes, method: str
 ) -> None:
     server.says(b"HTTP/1.1 " + status + b"\r\n\r\n" + OK, OK.replace(b"ok", b"no"))
@@ -216,9 +216,7 @@ def test_a_connection_that_the_server_has_closed_is_replaced(
         pytest.param(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", id="a long header"),
     ],
 )
-def test_a_broken_response_is_an_error_after_the_request_was_sent(
-    server: Bytes, pool: ServerPool, sent: bytes | None
-) -> None:
+def test_broken_response_is_an_error(server: Bytes, pool: ServerPool, sent: bytes | None) -> None:
     server.hang_up_after_each()
     server.says(sent)
     with pytest.raises(HTTPError):
@@ -248,7 +246,7 @@ def test_a_request_is_sent_once(
     assert len(server.heard) == 1
 
 
-def test_a_refused_connection_is_told_apart() -> None:
+def test_refused_connection_is_distinguished() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(NotConnected):

@@ -1,4 +1,4 @@
-"""Streams of commands, before an API server that never hangs up."""
+"""Command streams from an API server that never closes the connection."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_ses
 from tests.adapters.test_cluster_kube import kubeconfig
 
 PATIENCE_SECONDS = 180.0
-# Nobody is saved by a ping: who is not let go is found out before it.
+# Longer than the test: a ping does not unblock the reader.
 TIMING = Timing(ping=10 * PATIENCE_SECONDS)
 
 
 class Talker:
-    """Upgrades one connection to a WebSocket, says what it was given, and holds on to it."""
+    """Upgrades one connection to WebSocket, sends its messages, and keeps the connection open."""
 
     def __init__(self, *messages: bytes) -> None:
         self._messages = messages
@@ -53,7 +53,7 @@ class Talker:
             frames = [bytes((0x82, len(message))) + message for message in self._messages]
             connection.sendall(b"".join([head, *frames]))
             try:
-                # A goodbye is heard and not answered.
+                # The close frame is received and not answered.
                 while heard.read1():
                     pass
             except ConnectionResetError:
@@ -82,7 +82,7 @@ def session_with(cleanup: ExitStack, folder: Path, *messages: bytes) -> KubeExec
     return session
 
 
-def test_a_reader_is_let_go_though_the_other_side_never_answers(
+def test_close_unblocks_the_reader_of_an_unresponsive_server(
     cleanup: ExitStack, tmp_path: Path
 ) -> None:
     session = session_with(cleanup, tmp_path, b"\x01hello")
@@ -106,7 +106,7 @@ def test_a_reader_is_let_go_though_the_other_side_never_answers(
     assert session.exit_code is None
 
 
-def test_a_command_is_followed_by_who_holds_a_thousand_other_files(
+def test_command_stream_with_more_than_a_thousand_open_files(
     cleanup: ExitStack, tmp_path: Path
 ) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)

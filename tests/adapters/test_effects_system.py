@@ -24,7 +24,7 @@ def rendered(template: str, now: datetime) -> str:
     return compile_template(template, BLUEPRINT_FUNCTIONS).execute({}, effects)
 
 
-def test_now_is_what_the_clock_says() -> None:
+def test_now_uses_the_clock() -> None:
     clock = FakeClock(WINTER)
     effects = system_effects(clock)
     template = compile_template('{{ now | date "15:04:05" }}', BLUEPRINT_FUNCTIONS)
@@ -44,7 +44,7 @@ def machine_in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("machine_in_tokyo")
-def test_a_blueprint_shows_utc_wherever_it_runs() -> None:
+def test_times_are_shown_in_utc_on_every_machine() -> None:
     assert rendered('{{ now | date "15:04 MST" }}', WINTER) == "12:30 UTC"
 
 
@@ -59,7 +59,7 @@ def test_a_blueprint_shows_utc_wherever_it_runs() -> None:
         pytest.param(SUMMER, "Mars/Base", "12:30 UTC +0000", id="unknown, which Go shows in UTC"),
     ],
 )
-def test_a_time_is_shown_in_another_zone(now: datetime, zone: str, want: str) -> None:
+def test_time_is_converted_to_another_zone(now: datetime, zone: str, want: str) -> None:
     assert rendered(f'{{{{ dateInZone "15:04 MST -0700" now "{zone}" }}}}', now) == want
 
 
@@ -73,7 +73,7 @@ def machine_without_zones() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("machine_without_zones")
-def test_a_slim_machine_without_zones_of_its_own_knows_them_too() -> None:
+def test_time_zones_on_a_machine_without_zone_files() -> None:
     assert load_zone("Asia/Kathmandu").at(0) == (19800, "+0530")
 
 
@@ -92,13 +92,13 @@ def test_a_slim_machine_without_zones_of_its_own_knows_them_too() -> None:
         pytest.param("", id="no name"),
     ],
 )
-def test_an_unknown_zone_is_named(name: str) -> None:
+def test_unknown_time_zone_is_named(name: str) -> None:
     with pytest.raises(GoError, match="unknown time zone") as refused:
         load_zone(name)
     assert str(refused.value).endswith(name)
 
 
-def test_every_draw_is_another_one() -> None:
+def test_random_values_differ() -> None:
     effects = system_effects(FakeClock())
     drawn = {effects.random_bytes(16) for _ in range(100)}
     assert len(drawn) == 100

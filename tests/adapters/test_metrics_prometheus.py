@@ -1,4 +1,4 @@
-"""Prometheus metrics of calls of functions."""
+"""Prometheus metrics of function calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Flaky(FunctionsByName):
         return super().run(call)
 
 
-def test_calls_are_counted_under_crossplanes_names_with_the_revision_besides() -> None:
+def test_calls_are_counted_with_crossplanes_metric_names() -> None:
     registry = CollectorRegistry()
     metrics = PrometheusFunctionMetrics(registry)
     warns = [{"severity": "SEVERITY_WARNING", "message": "careful"}]

@@ -1,4 +1,4 @@
-"""A store that fails: either one clear error, or what was asked for; never less in silence."""
+"""Object stores with faults: an operation succeeds or fails with one clear error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def store(location: Location) -> ObjectStore:
 
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.INTERNAL])
 @pytest.mark.parametrize("size", [100, 20 * MIB], ids=["short", "long"])
-def test_what_fails_for_a_moment_is_tried_again(
+def test_transient_faults_are_retried(
     location: Location, store: ObjectStore, fault: Fault, size: int
 ) -> None:
     data = os.urandom(size)
@@ -49,9 +49,7 @@ def test_what_fails_for_a_moment_is_tried_again(
 
 
 @pytest.mark.parametrize("kind", [StoreKind.S3, StoreKind.AZURE])
-def test_a_delete_of_many_goes_on_though_its_connection_was_reset(
-    kind: StoreKind, tmp_path: Path
-) -> None:
+def test_batch_delete_continues_after_a_connection_reset(kind: StoreKind, tmp_path: Path) -> None:
     with running_store(kind, tmp_path) as location:
         store = object_stores().open(location)
         for key in "abc":
@@ -63,7 +61,7 @@ def test_a_delete_of_many_goes_on_though_its_connection_was_reset(
         assert list(store.list("")) == []
 
 
-def test_what_fails_for_good_is_told_once_and_leaves_nothing(
+def test_permanent_fault_is_one_error_and_leaves_nothing(
     location: Location, store: ObjectStore
 ) -> None:
     with faulty(location, Faults(Fault.INTERNAL, times=ALWAYS, meant="PUT")) as failing:
@@ -75,7 +73,7 @@ def test_what_fails_for_good_is_told_once_and_leaves_nothing(
     assert list(store.list("")) == []
 
 
-def test_a_full_store_says_so(location: Location, store: ObjectStore) -> None:
+def test_full_store_has_its_own_reason(location: Location, store: ObjectStore) -> None:
     faults = Faults(Fault.FULL, times=ALWAYS, meant="PUT")
     with faulty(location, faults) as failing, pytest.raises(KanisterError) as caught:
         object_stores().open(failing).put("key", [b"x"])
@@ -84,9 +82,7 @@ def test_a_full_store_says_so(location: Location, store: ObjectStore) -> None:
 
 
 @pytest.mark.parametrize("size", [100, 20 * MIB], ids=["short", "long"])
-def test_bytes_that_change_on_their_way_are_found_out(
-    location: Location, store: ObjectStore, size: int
-) -> None:
+def test_corrupted_transfer_is_detected(location: Location, store: ObjectStore, size: int) -> None:
     store.put("key", [bytes(size)])
     faults = Faults(Fault.FLIPPED, times=1)
     with faulty(location, faults) as failing, pytest.raises(KanisterError, match="has checksum"):
@@ -94,7 +90,7 @@ def test_bytes_that_change_on_their_way_are_found_out(
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "200 OK"])
-def test_an_answer_without_end_is_not_read_to_its_end(location: Location, status: str) -> None:
+def test_endless_response_is_limited(location: Location, status: str) -> None:
     sent = 0
 
     def endless(_: Asked) -> Iterator[bytes]:

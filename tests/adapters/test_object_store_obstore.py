@@ -72,11 +72,11 @@ class TestAzure(ObjectStoreContract):
         return emptied(azure)
 
 
-# What fails, and in which words
+# Errors and their messages
 
 
 def refusal(location: Location) -> KanisterError:
-    """Both ways into a store say the same: the library's, and our own of writing."""
+    """Return the error of reading and writing, which must be the same."""
     with pytest.raises(KanisterError) as listing:
         opened(location).check()
     with pytest.raises(KanisterError) as writing:
@@ -86,13 +86,13 @@ def refusal(location: Location) -> KanisterError:
     return listing.value
 
 
-def test_s3_is_read_in_whole_pieces_however_its_bytes_come(s3: Location) -> None:
+def test_s3_chunks_have_full_size(s3: Location) -> None:
     store, piece = emptied(s3), 256 * 1024
     store.put("long", [bytes(piece * 5 + 3)])
     assert list(map(len, store.get("long"))) == [piece] * 5 + [3]
 
 
-def test_a_bucket_that_is_not_there_is_named(s3: Location) -> None:
+def test_missing_bucket_is_named(s3: Location) -> None:
     error = refusal(s3._replace(bucket="nosuchbucket"))
     assert error.reason == "BucketNotFound"
     assert "'nosuchbucket'" in error.message
@@ -105,25 +105,25 @@ def test_a_bucket_that_is_not_there_is_named(s3: Location) -> None:
         pytest.param(Credential("rootkey", "wrongsecret"), id="a wrong secret"),
     ],
 )
-def test_a_credential_that_is_refused_is_told_as_such(s3: Location, credential: Credential) -> None:
+def test_rejected_credential_has_its_own_reason(s3: Location, credential: Credential) -> None:
     error = refusal(s3._replace(credential=credential))
     assert error.reason == "CredentialRefused"
     assert credential.secret not in error.message
 
 
-def test_a_wrong_region_is_told_as_such(s3: Location) -> None:
+def test_wrong_region_has_its_own_reason(s3: Location) -> None:
     error = refusal(s3._replace(region="eu-west-1"))
     assert error.reason == "WrongRegion"
-    # As people read it, and not as it stands in the store's XML.
+    # In readable form, not as the XML of the store.
     assert 'the region "eu-west-1" is wrong' in error.message
 
 
-def test_a_server_that_is_not_there_may_come_back(s3: Location) -> None:
+def test_unreachable_store_is_a_transient_error(s3: Location) -> None:
     error = refusal(s3._replace(endpoint=f"http://127.0.0.1:{free_port()}"))
     assert error.reason == "StoreUnavailable"
 
 
-def test_a_clock_that_is_wrong_is_told_as_such(s3: Location) -> None:
+def test_wrong_clock_has_its_own_reason(s3: Location) -> None:
     store = open_store(s3, lambda: SystemClock().now() - timedelta(hours=2))
     with pytest.raises(KanisterError) as caught:
         store.put("key", [b"x"])
@@ -131,18 +131,18 @@ def test_a_clock_that_is_wrong_is_told_as_such(s3: Location) -> None:
 
 
 @pytest.mark.parametrize("name", ["gcs", "azure"])
-def test_other_stores_name_a_missing_bucket_too(name: str, request: pytest.FixtureRequest) -> None:
+def test_missing_bucket_in_other_stores_is_named(name: str, request: pytest.FixtureRequest) -> None:
     location = request.getfixturevalue(name)
     assert refusal(location._replace(bucket="nosuchbucket")).reason == "BucketNotFound"
 
 
-def test_azure_tells_a_wrong_key(azure: Location) -> None:
+def test_wrong_azure_key_has_its_own_reason(azure: Location) -> None:
     wrong = Credential(azure.credential.id, "d3Jvbmc=")
     assert refusal(azure._replace(credential=wrong)).reason == "CredentialRefused"
 
 
 @pytest.mark.parametrize("secret", ["", "no json", '{"client_email": "x"}'])
-def test_a_service_account_that_is_none_is_told_before_anything_is_asked(secret: str) -> None:
+def test_invalid_service_account_fails_without_a_request(secret: str) -> None:
     location = Location(StoreKind.GCS, BUCKET, credential=Credential("p", secret))
     with pytest.raises(KanisterError) as caught:
         opened(location)
@@ -151,7 +151,7 @@ def test_a_service_account_that_is_none_is_told_before_anything_is_asked(secret:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """The files of a certificate for loopback, with the authority that nobody knows."""
+    """Files of a certificate for loopback that is signed by an unknown authority."""
     certificates = X509Certificates(SystemClock())
     authority = certificates.new_authority("test", timedelta(days=1))
     served = certificates.issue(authority, ["127.0.0.1"], timedelta(days=1))
@@ -174,7 +174,7 @@ def test_a_token_of_a_federated_identity_opens_a_container(
         assert refusal(location._replace(credential=other)).reason == "CredentialRefused"
 
 
-def test_an_untrusted_certificate_is_told_and_can_be_let_pass(
+def test_untrusted_certificate_is_rejected_unless_skipped(
     tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:
     with running_s3(tmp_path, certificate=certificate) as location:
@@ -184,12 +184,12 @@ def test_an_untrusted_certificate_is_told_and_can_be_let_pass(
         assert b"".join(store.get("key")) == b"x"
 
 
-def test_a_kopia_repository_is_refused_with_a_way_out() -> None:
+def test_kopia_repository_is_rejected_with_an_alternative() -> None:
     with pytest.raises(InvalidProfile, match="use a Profile of type s3Compliant, gcs or azure"):
         opened(Location(StoreKind.KOPIA, ""))
 
 
-def test_bytes_that_rotted_in_the_store_are_found_out(tmp_path: Path) -> None:
+def test_corrupted_object_is_detected(tmp_path: Path) -> None:
     with running_s3(tmp_path) as location:
         store = opened(location)
         for key, size in (("short", 100), ("long", 20 * 1024 * 1024)):

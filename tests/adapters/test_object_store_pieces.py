@@ -1,4 +1,4 @@
-"""Streams are resize_chunks into parts that a store takes, however long they are."""
+"""Chunks of uploads: sizes of parts, and checksums."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kanister_py.core.errors import UsageError
 MOST_PARTS = 10_000
 
 
-def test_a_terabyte_fits_into_the_parts_that_s3_takes() -> None:
+def test_terabyte_fits_into_the_parts_of_s3() -> None:
     assert sum(map(part_bytes, range(MOST_PARTS))) > 2**40
 
 
-def test_two_gibibytes_are_cut_into_parts_that_are_small() -> None:
+def test_two_gibibytes_are_uploaded_in_small_parts() -> None:
     assert {part_bytes(number) for number in range(256)} == {8 * 2**20}
 
 
@@ -35,7 +35,7 @@ def test_two_gibibytes_are_cut_into_parts_that_are_small() -> None:
         pytest.param([b"abcdefghijk"], [b"abc", b"defgh", b"ijk"], id="sizes grow"),
     ],
 )
-def test_pieces_have_the_size_they_are_to_have(chunks: list[bytes], pieces: list[bytes]) -> None:
+def test_chunks_have_the_requested_sizes(chunks: list[bytes], pieces: list[bytes]) -> None:
     assert list(resize_chunks(chunks, lambda number: 3 + 2 * number)) == pieces
 
 

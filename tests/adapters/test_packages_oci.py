@@ -23,7 +23,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegist
         yield running
 
 
-def test_a_pushed_package_is_found_by_tag_and_by_digest(registry: RunningRegistry) -> None:
+def test_package_is_found_by_tag_and_by_digest(registry: RunningRegistry) -> None:
     packages = OciPackages()
     reference = registry.reference("team/function-x")
     digest = registry.push(reference, PACKAGE)
@@ -44,11 +44,11 @@ def test_a_file_of_an_artifact_is_read_by_its_digest(
     reference = registry.push_files("team/one-file", input__yaml=b"a: 1\n")
     packages = OciPackages(tmp_path)
     assert packages.read_file(reference, path, [registry.login]) == found
-    # What a digest names needs nobody who may ask for it again.
+    # Content with a known digest needs no further login.
     assert packages.read_file(reference, path) == found
 
 
-def test_a_file_of_an_image_lies_in_its_topmost_layer(registry: RunningRegistry) -> None:
+def test_file_is_read_from_the_topmost_layer(registry: RunningRegistry) -> None:
     reference = registry.reference("team/in-an-image")
     below = files_layer(input__yaml=b"old: 1\n", other__yaml=b"b: 2\n")
     above = files_layer(input__yaml=b"new: 1\n")
@@ -66,7 +66,7 @@ def test_a_file_of_an_image_lies_in_its_topmost_layer(registry: RunningRegistry)
         pytest.param("", "it has no single file; available: a.yaml, b.yaml", id="which of several"),
     ],
 )
-def test_a_file_that_is_not_there_says_which_are(
+def test_missing_file_error_lists_available_files(
     registry: RunningRegistry, path: str, message: str
 ) -> None:
     reference = registry.push_files("team/two-files", a__yaml=b"a: 1\n", b__yaml=b"b: 2\n")
@@ -75,12 +75,12 @@ def test_a_file_that_is_not_there_says_which_are(
     assert caught.value.why == message
 
 
-def test_a_file_is_not_read_by_a_tag(registry: RunningRegistry) -> None:
+def test_reading_a_file_requires_a_digest(registry: RunningRegistry) -> None:
     with pytest.raises(InvalidPackage, match="not a sha256 digest"):
         OciPackages().read_file(registry.reference("team/one-file"), "", [registry.login])
 
 
-def test_a_tag_that_moves_means_another_digest(registry: RunningRegistry) -> None:
+def test_moved_tag_resolves_to_the_new_digest(registry: RunningRegistry) -> None:
     packages = OciPackages()
     reference = registry.reference("team/moving")
     first = registry.push(reference, PACKAGE)
@@ -89,7 +89,7 @@ def test_a_tag_that_moves_means_another_digest(registry: RunningRegistry) -> Non
     assert packages.read(reference, first, [registry.login]) == PACKAGE
 
 
-def test_without_a_login_the_registry_says_no_and_no_password_is_told(
+def test_missing_login_is_an_error_without_password(
     registry: RunningRegistry,
 ) -> None:
     reference = registry.reference("team/function-x")
@@ -102,12 +102,12 @@ def test_without_a_login_the_registry_says_no_and_no_password_is_told(
     assert "s3cret" not in repr(registry.login)
 
 
-def test_a_package_that_is_not_there_is_named(registry: RunningRegistry) -> None:
+def test_missing_package_is_named(registry: RunningRegistry) -> None:
     with pytest.raises(PackageNotFound, match=r"team/none:v1\.0\.0"):
         OciPackages().resolve(registry.reference("team/none"), [registry.login])
 
 
-def test_an_image_without_a_mark_is_searched_from_the_top(registry: RunningRegistry) -> None:
+def test_image_without_annotation_is_searched_from_the_top(registry: RunningRegistry) -> None:
     packages = OciPackages()
     reference = registry.reference("team/unmarked")
     layer = files_layer(package__yaml=PACKAGE, other=b"x")
@@ -115,7 +115,7 @@ def test_an_image_without_a_mark_is_searched_from_the_top(registry: RunningRegis
     assert packages.read(reference, digest, [registry.login]) == PACKAGE
 
 
-def test_an_image_that_is_no_package_is_refused(registry: RunningRegistry) -> None:
+def test_image_without_package_is_rejected(registry: RunningRegistry) -> None:
     packages = OciPackages()
     reference = registry.reference("team/no-package")
     digest = push_image(reference, [files_layer(other=b"x")], registry.login)
@@ -123,7 +123,7 @@ def test_an_image_that_is_no_package_is_refused(registry: RunningRegistry) -> No
         packages.read(reference, digest, [registry.login])
 
 
-def test_what_was_read_once_needs_no_registry_again(tmp_path: Path) -> None:
+def test_cached_package_needs_no_registry(tmp_path: Path) -> None:
     with running_registry(tmp_path / "registry") as running:
         packages = OciPackages(tmp_path / "cache")
         reference = running.reference("team/kept")
@@ -135,9 +135,9 @@ def test_what_was_read_once_needs_no_registry_again(tmp_path: Path) -> None:
         after_restart.resolve(reference)
 
 
-def test_a_registry_is_trusted_by_the_authority_that_was_given(tmp_path: Path) -> None:
+def test_registry_certificate_is_checked_with_the_ca_file(tmp_path: Path) -> None:
     with running_registry(tmp_path / "registry", is_secure=True) as running:
-        # An address of this machine that is spoken to as any other: over TLS.
+        # A loopback address that is accessed with TLS, like remote ones.
         address = running.address.replace("127.0.0.1", "0.0.0.0")
         login = running.login._replace(registry=address)
         reference = PackageReference(address, "team/x", "v1")
@@ -148,7 +148,7 @@ def test_a_registry_is_trusted_by_the_authority_that_was_given(tmp_path: Path) -
             OciPackages().resolve(reference, [login])
 
 
-def test_content_that_its_digest_does_not_name_is_refused(registry: RunningRegistry) -> None:
+def test_content_with_wrong_digest_is_rejected(registry: RunningRegistry) -> None:
     packages = OciPackages()
     reference = registry.reference("team/function-y")
     registry.push(reference, PACKAGE)

@@ -1,4 +1,4 @@
-"""Hostile registries: one clear error each, little time and little memory."""
+"""Hostile registries: one clear error, within limited time and memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
 from tests.hostile_server import DRIP_SECONDS, Answer, Asked, dripping, hostile_server, http
 from tests.oci_images import LAYER_TYPE
 
-# A drip lasts longer than this; a busy machine never does.
+# A slow response takes longer than this; a busy machine does not.
 GIVEN_UP_SECONDS = 30
 DRIPS = 2 * int(GIVEN_UP_SECONDS / DRIP_SECONDS)
 
@@ -63,7 +63,7 @@ def _manifest(layer: bytes = LAYER, **over: Any) -> bytes:
 
 
 def _registry(manifest: bytes, **blobs: Iterable[bytes]) -> Answer:
-    """Answer as a registry does; blobs are answers of their own, by their digests' first digits."""
+    """Return the handler of a registry; blobs are handlers by the first digits of their digest."""
 
     def answer(asked: Asked) -> Iterable[bytes]:
         if "/manifests/" in asked.path:
@@ -88,7 +88,7 @@ def _read(answer: Answer, digest: str = "") -> bytes:
         return packages.read(reference, digest or packages.resolve(reference))
 
 
-def test_what_the_hostile_ones_start_from_is_a_package() -> None:
+def test_unmodified_registry_has_a_valid_package() -> None:
     assert _read(_registry(_manifest())) == PACKAGE
 
 
@@ -103,7 +103,7 @@ def test_what_the_hostile_ones_start_from_is_a_package() -> None:
         "sha512:1",
     ],
 )
-def test_a_digest_that_is_none_is_refused(claimed: str, tmp_path: Path) -> None:
+def test_invalid_digest_is_rejected(claimed: str, tmp_path: Path) -> None:
     def answer(asked: Asked) -> list[bytes]:
         body = b"" if asked.method == "HEAD" else _manifest()
         return http(body, Docker_Content_Digest=claimed)
@@ -116,7 +116,7 @@ def test_a_digest_that_is_none_is_refused(claimed: str, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*"))
 
 
-def test_a_digest_that_the_registry_claims_is_held_against_the_content() -> None:
+def test_reported_digest_is_compared_with_the_content() -> None:
     def answer(asked: Asked) -> list[bytes]:
         body = b"" if asked.method == "HEAD" else _manifest()
         return http(body, Docker_Content_Digest=digest_of(b"another"))
@@ -125,7 +125,7 @@ def test_a_digest_that_the_registry_claims_is_held_against_the_content() -> None
         _packages().resolve(_reference(server.address))
 
 
-def test_a_file_that_is_not_what_its_digest_names_is_refused(tmp_path: Path) -> None:
+def test_file_with_wrong_digest_is_rejected(tmp_path: Path) -> None:
     annotations = {"org.opencontainers.image.title": "input.yaml"}
     layer = {"digest": digest_of(b"a: 1\n"), "annotations": annotations}
     manifest = _manifest(layers=[layer])
@@ -136,7 +136,7 @@ def test_a_file_that_is_not_what_its_digest_names_is_refused(tmp_path: Path) -> 
     assert not list(tmp_path.rglob("*"))
 
 
-def test_a_tag_that_stays_is_asked_for_and_not_read_again() -> None:
+def test_unchanged_tag_is_not_downloaded_again() -> None:
     with hostile_server(_registry(_manifest())) as server:
         packages = _packages()
         first = packages.resolve(_reference(server.address))
@@ -175,7 +175,7 @@ MANIFESTS = {
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS.values(), ids=MANIFESTS)
-def test_a_manifest_that_is_none_is_one_clear_error(manifest: bytes) -> None:
+def test_invalid_manifest_is_one_clear_error(manifest: bytes) -> None:
     _is_refused(_registry(manifest))
 
 
@@ -202,7 +202,7 @@ BLOBS: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize("blob", BLOBS.values(), ids=BLOBS)
-def test_a_layer_that_is_none_is_one_clear_error(blob: list[bytes]) -> None:
+def test_invalid_layer_is_one_clear_error(blob: list[bytes]) -> None:
     def answer(asked: Asked) -> Iterable[bytes]:
         return blob if "/blobs/" in asked.path or "other" in asked.path else registry(asked)
 
@@ -232,7 +232,7 @@ CHALLENGE = 'Bearer realm="http://{realm}/token",service="s"'
         pytest.param(b"\xff", id="no text"),
     ],
 )
-def test_a_token_that_is_none_is_one_clear_error(token: bytes) -> None:
+def test_invalid_token_is_one_clear_error(token: bytes) -> None:
     def answer(asked: Asked) -> list[bytes]:
         if asked.path.startswith("/token"):
             return http(token)
@@ -253,7 +253,7 @@ def test_a_token_that_is_none_is_one_clear_error(token: bytes) -> None:
         "Negotiate",
     ],
 )
-def test_a_challenge_that_is_none_is_one_clear_error(challenge: str) -> None:
+def test_invalid_challenge_is_one_clear_error(challenge: str) -> None:
     _is_refused(lambda _: http(b"", "401 Unauthorized", WWW_Authenticate=challenge))
 
 
@@ -276,7 +276,7 @@ def test_a_token_is_requested_for_pulling_only() -> None:
     assert all("scope=repository%3Ateam%2Ffunction-x%3Apull&" in f"{path}&" for path in scopes)
 
 
-# Where a password may go
+# Where a password may be sent
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_registry_of_another_domain_gets_no_password() -> None:
     assert not other.asked
 
 
-def test_a_password_stays_with_the_registry_when_it_sends_us_away() -> None:
+def test_password_is_not_sent_after_a_redirect() -> None:
     with hostile_server(lambda _: http(LAYER)) as store:
 
         def answer(asked: Asked) -> list[bytes]:
@@ -340,7 +340,7 @@ def test_a_password_stays_with_the_registry_when_it_sends_us_away() -> None:
     assert "Authorization" not in store.asked[0].head
 
 
-def test_nothing_goes_from_tls_to_plain_http(tmp_path: Path) -> None:
+def test_redirect_from_tls_to_plain_http_is_rejected(tmp_path: Path) -> None:
     certificates = X509Certificates(SystemClock())
     authority = certificates.new_authority("test", timedelta(days=1))
     served = certificates.issue(authority, ["0.0.0.0"], timedelta(days=1))
@@ -361,7 +361,7 @@ def test_nothing_goes_from_tls_to_plain_http(tmp_path: Path) -> None:
 
         registry = _registry(_manifest())
         with hostile_server(answer, tls=context) as server:
-            # An address of this machine that is spoken to as any other: over TLS.
+            # A loopback address that is accessed with TLS, like remote ones.
             reference = _reference(server.address.replace("127.0.0.1", "0.0.0.0"))
             packages = OciPackages(ca_file=tmp_path / "ca.crt", timeout_seconds=60.0)
             digest = packages.resolve(reference)
@@ -370,11 +370,11 @@ def test_nothing_goes_from_tls_to_plain_http(tmp_path: Path) -> None:
     assert not plain.asked
 
 
-# Time and room
+# Limits of time and memory
 
 
 @pytest.mark.parametrize("part", ["head", "body"])
-def test_a_byte_now_and_then_is_not_waited_for_longer_than_a_pull_may_take(part: str) -> None:
+def test_slow_registry_is_limited_by_the_total_timeout(part: str) -> None:
     def answer(asked: Asked) -> Iterable[bytes]:
         response = b"".join(http(b"x" * DRIPS))
         head, _, body = response.partition(b"\r\n\r\n")
@@ -391,7 +391,7 @@ def test_a_byte_now_and_then_is_not_waited_for_longer_than_a_pull_may_take(part:
 
 
 def _bomb(first: bytes, zeros: int) -> bytes:
-    """Pack an archive that begins with these bytes and goes on in zeros."""
+    """Return a compressed archive that starts with these bytes and continues with zeros."""
     pack = zlib.compressobj(1, wbits=31)
     block = bytes(1 << 20)
     pieces = [pack.compress(first), *(pack.compress(block) for _ in range(zeros >> 20))]
@@ -413,7 +413,7 @@ def _entry(name: str, size: int, kind: bytes = b"0") -> bytes:
         pytest.param(_entry(PACKAGE_FILE, 300 << 20), "has more than 16 MiB", id="package.yaml"),
     ],
 )
-def test_a_layer_that_unpacks_to_more_than_anybody_has_is_stopped(first: bytes, why: str) -> None:
+def test_decompression_bomb_is_stopped(first: bytes, why: str) -> None:
     layer = _bomb(first, 256 << 20)
     assert len(layer) < 2 << 20
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -422,7 +422,7 @@ def test_a_layer_that_unpacks_to_more_than_anybody_has_is_stopped(first: bytes, 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
 
 
-def test_entries_without_end_are_stopped() -> None:
+def test_number_of_entries_is_limited() -> None:
     layer = _bomb(_entry("a", 0) * 100_001, 0)
     with pytest.raises(UnreadableLayer, match="more than 100000 entries"):
         find_file(iter([layer]), PACKAGE_FILE, Allowance(1 << 30), 16 << 20)
@@ -436,9 +436,7 @@ def _pieces(data: bytes, size: int) -> Iterator[bytes]:
 @pytest.mark.parametrize("size", [1, 7, 512, 1 << 20])
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_a_file_is_found_however_an_archive_is_written(
-    size: int, form: int, is_packed: bool
-) -> None:
+def test_file_is_found_in_every_archive_format(size: int, form: int, is_packed: bool) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=form) as archive:
         for name, data in (
@@ -450,13 +448,13 @@ def test_a_file_is_found_however_an_archive_is_written(
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     data = packed.getvalue()
-    # In two pieces of gzip, as some tools write them.
+    # As two gzip members, which some tools write.
     wire = gzip.compress(data[:700]) + gzip.compress(data[700:]) if is_packed else data
     content = find_file(_pieces(wire, size), PACKAGE_FILE, Allowance(1 << 20), 1 << 20)
     assert content == PACKAGE
 
 
-def test_a_layer_is_read_to_its_end_before_it_is_believed() -> None:
+def test_layer_is_verified_before_its_content_is_used() -> None:
     layer = gzip.compress(_tar(package__yaml=PACKAGE, other=b"x" * 100_000), mtime=0)
     manifest = _manifest(layer)
     changed = http(layer + b"\0")
@@ -464,7 +462,7 @@ def test_a_layer_is_read_to_its_end_before_it_is_believed() -> None:
 
 
 def _tags(*pages: Any) -> tuple[list[str], list[str]]:
-    """Ask for the tags of a registry that sends on with each page; the last one comes again."""
+    """List the tags of a registry that always links to another page; the last page is repeated."""
     asked_for: list[str] = []
 
     def answer(asked: Asked) -> Iterable[bytes]:
@@ -476,7 +474,7 @@ def _tags(*pages: Any) -> tuple[list[str], list[str]]:
         return list(_packages().tags(_reference(server.address))), asked_for
 
 
-def test_tags_come_page_by_page_and_nobody_is_sent_elsewhere_for_them() -> None:
+def test_tags_are_listed_page_by_page_from_one_host() -> None:
     tags, requests = _tags({"tags": ["v1.0.0", "v1.1.0"]}, {"tags": ["v2.0.0"]})
     assert tags == ["v1.0.0", "v1.1.0", "v2.0.0"]
     assert [path.partition("last=")[2] for path in requests] == ["", "v1.1.0", "v2.0.0"]
@@ -486,10 +484,10 @@ def test_tags_come_page_by_page_and_nobody_is_sent_elsewhere_for_them() -> None:
     "page",
     [{}, [], {"tags": None}, {"tags": "v1.0.0"}, {"tags": [1, None, "../x", "a b", "x" * 200]}],
 )
-def test_a_list_of_tags_that_is_none_names_none(page: Any) -> None:
+def test_invalid_list_of_tags_is_empty(page: Any) -> None:
     assert _tags(page)[0] == []
 
 
-def test_tags_without_end_come_to_one() -> None:
+def test_endless_pages_of_tags_are_limited() -> None:
     pages = [{"tags": [f"v{number}.0.0"]} for number in range(200)]
     assert len(_tags(*pages)[0]) == 50

@@ -1,4 +1,4 @@
-"""Plugins as the standard library's reader of package metadata gives them."""
+"""Plugins in the metadata of installed packages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def entry_point(mocker: MockerFixture, loaded: object, version: str = "") -> Ent
         pytest.param("", "acme", "v0.0.0", id="no package, so the module's own name"),
     ],
 )
-def test_a_plugin_is_counted_in_the_releases_of_its_package(
+def test_versions_of_a_plugin_count_in_releases_of_its_package(
     mocker: MockerFixture, version: str, source: str, release: str
 ) -> None:
     loaded, declared = load_plugin(entry_point(mocker, Greet, version))
@@ -49,14 +49,12 @@ def test_a_plugin_is_counted_in_the_releases_of_its_package(
     assert not loaded.is_ours
 
 
-def test_several_functions_under_one_name_stay_together(mocker: MockerFixture) -> None:
+def test_entry_point_with_several_functions(mocker: MockerFixture) -> None:
     assert load_plugin(entry_point(mocker, [Greet, Greet]))[1] == [Greet, Greet]
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), ImportError("no acme")], ids=["exit", "import"])
-def test_whatever_a_plugin_does_when_it_is_loaded_it_is_a_broken_plugin(
-    mocker: MockerFixture, error: BaseException
-) -> None:
+def test_failing_import_is_a_broken_plugin(mocker: MockerFixture, error: BaseException) -> None:
     with pytest.raises(PluginBroken, match=r"greet \(acme.functions:Greet\) is broken"):
         load_plugin(entry_point(mocker, error))
     assert sys.stdout is sys.__stdout__ or sys.stdout.writable(), "standard output is back"

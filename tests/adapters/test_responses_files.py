@@ -1,4 +1,4 @@
-"""Response cache on disk after a kill, a fill, and a stranger's hand."""
+"""Response cache on disk: killed processes, full folders and damaged files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kept(size: int = 10) -> StoredResponse:
     )
 
 
-def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:
+def test_stored_response_is_read_back(tmp_path: Path) -> None:
     FileStore(tmp_path).write(KEY, kept())
     stored = FileStore(tmp_path).read(KEY)
     assert stored is not None
@@ -36,7 +36,7 @@ def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:
     assert stored.response.as_data() == kept().response.as_data()
 
 
-def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_files_are_private(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     FileStore(folder).write(KEY, kept())
     [file] = folder.iterdir()
@@ -60,7 +60,7 @@ def test_nobody_else_may_read_it(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_not_there(tmp_path: Path, text: bytes) -> None:
+def test_unreadable_file_counts_as_missing(tmp_path: Path, text: bytes) -> None:
     store = FileStore(tmp_path)
     store.write(KEY, kept())
     [file] = tmp_path.iterdir()
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_not_there(tmp_path: Path, text: bytes) -> None:
     assert store.read(KEY) is not None
 
 
-def test_what_a_killed_process_began_to_write_is_never_read_and_goes_first(tmp_path: Path) -> None:
+def test_incomplete_files_are_ignored_and_evicted_first(tmp_path: Path) -> None:
     torn = tmp_path / ".part-abc"
     torn.write_bytes(b"x" * 400)
     os.utime(torn, (1, 1))
@@ -81,7 +81,7 @@ def test_what_a_killed_process_began_to_write_is_never_read_and_goes_first(tmp_p
     assert not torn.exists()
 
 
-def test_the_folder_never_holds_more_than_it_may(tmp_path: Path) -> None:
+def test_size_of_the_folder_is_limited(tmp_path: Path) -> None:
     store = FileStore(tmp_path, most_bytes=2000)
     for number in range(10):
         store.write(KEY._replace(tag=str(number)), kept(500))
@@ -90,7 +90,7 @@ def test_the_folder_never_holds_more_than_it_may(tmp_path: Path) -> None:
     assert store.read(KEY) is None
 
 
-def test_a_folder_that_takes_no_file_stops_nobody(tmp_path: Path) -> None:
+def test_unwritable_folder_is_not_an_error(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "cache")
     (tmp_path / "cache").rmdir()
     store.write(KEY, kept())
@@ -114,7 +114,7 @@ SECRET: Data = {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": {"
         pytest.param(passes, (Credential("c", "n", "s"),), False, id="credentials"),
     ],
 )
-def test_nothing_secret_ever_lies_on_the_disk(
+def test_secrets_are_not_stored(
     tmp_path: Path, answer: Answer, credentials: tuple[Credential, ...], is_written: bool
 ) -> None:
     secrets = [{"metadata": {"namespace": "n", "name": "s"}, "data": {"token": "c2VjcmV0"}}]
@@ -128,7 +128,7 @@ def test_nothing_secret_ever_lies_on_the_disk(
     assert len(stage.runner.calls) == 1, "in memory it is kept all the same"
 
 
-def test_what_lies_on_the_disk_serves_the_next_process(tmp_path: Path) -> None:
+def test_stored_response_is_used_by_the_next_process(tmp_path: Path) -> None:
     for calls in (1, 0):
         cache = ResponseCache(FakeClock(), disk=FileStore(tmp_path))
         stage = Stage({"a": adds("x", config_map())}, cache=cache)

@@ -1,4 +1,4 @@
-"""Functions over gRPC: the contract on real servers, and all that a connection may do wrong."""
+"""Functions over gRPC: the contract on real servers, and faults of connections."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LIFE = timedelta(days=1)
 
 
 def answering(name: str) -> Callable[[FunctionRequest], FunctionResponse]:
-    """Answer with a class of the contract, as a server does."""
+    """Serve a class of the contract."""
     runner = MemoryRunner(lambda _: PythonFunction(FUNCTIONS[name]))
     revision = FunctionRevision(name, "", 1)
     return lambda request: runner.run(FunctionCall("", revision, request))
@@ -109,7 +109,7 @@ class TestGrpcRunner(FunctionRunnerContract):
     pass
 
 
-# A server that is not ours: whatever it answers, to whichever method
+# A scripted server
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def aborting(code: grpc.StatusCode, details: str) -> Callable[[bytes, Any], byte
         pytest.param(grpc.StatusCode.PERMISSION_DENIED, FunctionCallFailed, id="not for us"),
     ],
 )
-def test_a_status_becomes_an_error_that_names_where(
+def test_grpc_status_becomes_an_error_with_step_and_revision(
     cleanup: ExitStack, code: grpc.StatusCode, kind: type[FunctionCallError]
 ) -> None:
     port = cleanup.enter_context(raw_server(aborting(code, "as it\nwas said")))
@@ -163,7 +163,7 @@ def test_a_status_becomes_an_error_that_names_where(
     assert caught.value.revision == "f-1"
 
 
-def test_a_call_that_comes_in_while_a_function_stops_may_be_made_again(
+def test_call_to_a_stopping_function_is_a_transient_error(
     cleanup: ExitStack,
 ) -> None:
     port = cleanup.enter_context(raw_server(aborting(grpc.StatusCode.CANCELLED, "")))
@@ -171,14 +171,14 @@ def test_a_call_that_comes_in_while_a_function_stops_may_be_made_again(
         connect(cleanup, port)(request_with())
 
 
-def test_garbage_is_no_answer(cleanup: ExitStack) -> None:
+def test_invalid_response_message_is_an_error(cleanup: ExitStack) -> None:
     port = cleanup.enter_context(raw_server(lambda _data, _context: b"\x12\xff\xff\xff\x0fno"))
     with pytest.raises(FunctionAnswerInvalid, match="f-1: the response is invalid"):
         connect(cleanup, port)(request_with())
 
 
-def test_garbage_deep_inside_is_no_answer_either(cleanup: ExitStack) -> None:
-    # desired.resources["a"].resource["b"] is a text that is not UTF-8
+def test_invalid_nested_value_is_an_error(cleanup: ExitStack) -> None:
+    # desired.resources["a"].resource["b"] is not valid UTF-8
     inner = b"\x0a\x08\x0a\x01b\x12\x03\x1a\x01\xff"
     resource = b"\x0a" + bytes([len(inner)]) + inner
     entry = b"\x0a\x01a\x12" + bytes([len(resource)]) + resource
@@ -189,7 +189,7 @@ def test_garbage_deep_inside_is_no_answer_either(cleanup: ExitStack) -> None:
         connect(cleanup, port)(request_with())
 
 
-def test_a_function_of_the_version_before_is_asked_in_that_one_from_then_on(
+def test_older_protocol_version_is_remembered(
     cleanup: ExitStack,
 ) -> None:
     requests: list[str] = []
@@ -214,16 +214,14 @@ def test_a_function_of_the_version_before_is_asked_in_that_one_from_then_on(
     assert requests == [METHODS[V1], METHODS[V1BETA1], METHODS[V1BETA1], METHODS[V1BETA1]]
 
 
-def test_a_server_without_functions_is_named(cleanup: ExitStack) -> None:
+def test_server_without_the_service_is_named(cleanup: ExitStack) -> None:
     port = cleanup.enter_context(raw_server(lambda _data, _context: b"", ()))
     with pytest.raises(FunctionNotServed, match=rf"is served at 127\.0\.0\.1:{port}"):
         connect(cleanup, port)(request_with())
 
 
 @pytest.mark.parametrize("is_listening", [False, True], ids=["closed", "silent"])
-def test_a_connection_that_does_not_come_about_takes_seconds_of_a_minute(
-    cleanup: ExitStack, is_listening: bool
-) -> None:
+def test_failed_connection_has_its_own_timeout(cleanup: ExitStack, is_listening: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         if not is_listening:
@@ -238,11 +236,11 @@ def test_a_connection_that_does_not_come_about_takes_seconds_of_a_minute(
 
 
 def context_with(values: bytes) -> bytes:
-    """Write a struct of one list with these values in it."""
+    """Serialize a struct with one list of values."""
     return field_bytes(1, field_bytes(1, b"a") + field_bytes(2, field_bytes(6, values)))
 
 
-def test_an_answer_of_20_megabytes_is_too_large_and_says_so(cleanup: ExitStack) -> None:
+def test_response_of_20_megabytes_is_too_large(cleanup: ExitStack) -> None:
     answer = b"\x22" + b"\x80\x80\x80\x0a" + bytes(20 << 20)
     port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
     with pytest.raises(
@@ -262,9 +260,7 @@ def test_an_answer_of_20_megabytes_is_too_large_and_says_so(cleanup: ExitStack) 
         pytest.param(0, b"\x1a\x00" * 2_000_000, id="results"),
     ],
 )
-def test_an_answer_of_tiny_values_is_judged_by_how_many_there_are(
-    number: int, values: bytes, cleanup: ExitStack
-) -> None:
+def test_number_of_values_is_limited(number: int, values: bytes, cleanup: ExitStack) -> None:
     answer = field_bytes(number, values) if number else values
     assert len(answer) < 8 << 20
     port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
@@ -272,7 +268,7 @@ def test_an_answer_of_tiny_values_is_judged_by_how_many_there_are(
         connect(cleanup, port)(request_with())
 
 
-def test_an_answer_of_many_values_of_a_usual_size_is_read(cleanup: ExitStack) -> None:
+def test_response_with_many_ordinary_values(cleanup: ExitStack) -> None:
     context = {f"label-{number}": {"name": f"value {number}"} for number in range(150_000)}
     answer = field_bytes(4, encode_struct(context))
     assert len(answer) > 5 << 20
@@ -280,7 +276,7 @@ def test_an_answer_of_many_values_of_a_usual_size_is_read(cleanup: ExitStack) ->
     assert connect(cleanup, port)(request_with()).context.data == context
 
 
-def test_a_packed_answer_is_judged_by_what_it_unpacks_to(cleanup: ExitStack) -> None:
+def test_compressed_response_is_limited_by_its_unpacked_size(cleanup: ExitStack) -> None:
     answer = b"\x22" + b"\x80\x80\x80\x80\x01" + bytes(256 << 20)
     packed = grpc.Compression.Gzip
     port = cleanup.enter_context(raw_server(lambda _data, _context: answer, compression=packed))
@@ -288,7 +284,7 @@ def test_a_packed_answer_is_judged_by_what_it_unpacks_to(cleanup: ExitStack) -> 
         connect(cleanup, port)(request_with())
 
 
-def test_a_function_may_be_allowed_more_than_others(cleanup: ExitStack) -> None:
+def test_limit_can_be_set_per_function(cleanup: ExitStack) -> None:
     server = serve(cleanup, "function-echo")
     running = connect(cleanup, server.port, limit_bytes=10_000)
     assert running(request_with()).tag == "a-tag"
@@ -299,13 +295,13 @@ def test_a_function_may_be_allowed_more_than_others(cleanup: ExitStack) -> None:
         running(large)
 
 
-def test_a_request_beyond_what_is_sent_is_the_requests_fault(cleanup: ExitStack) -> None:
+def test_too_large_request_is_invalid(cleanup: ExitStack) -> None:
     server = serve(cleanup, "function-echo")
     with pytest.raises(FunctionRequestInvalid, match=r"has 65 MiB, and the limit is 64 MiB"):
         connect(cleanup, server.port)(request_with(context=Part({"text": "x" * (65 << 20)})))
 
 
-def test_what_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:
+def test_unencodable_value_names_its_path(cleanup: ExitStack) -> None:
     observed = Part({"composite": {"resource": {"spec": {"when": [object()]}}}})
     running = connect(cleanup, 1)
     with pytest.raises(
@@ -314,18 +310,18 @@ def test_what_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:
         running(request_with(observed=observed))
 
 
-def test_a_revision_without_an_endpoint_is_not_called(cleanup: ExitStack) -> None:
+def test_revision_without_endpoint_is_an_error(cleanup: ExitStack) -> None:
     running = connect(cleanup, 1)
     with pytest.raises(FunctionNotServed, match="endpoint is empty"):
         running._replace(revision=revision_at(""))(request_with())
 
 
-def test_a_function_that_is_not_there_says_why(cleanup: ExitStack) -> None:
-    # Nobody else can have the port, and nobody listens on it.
+def test_unreachable_function_is_named(cleanup: ExitStack) -> None:
+    # The port is reserved, and nobody listens on it.
     listener = cleanup.enter_context(socket.socket())
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    # A slow machine gets more time, until it has found out.
+    # A slow machine gets more time until it detects the failure.
     for seconds in (0.5, 5.0, PATIENCE_SECONDS):
         with pytest.raises((FunctionUnavailable, FunctionTimedOut)) as caught:
             connect(cleanup, port)(request_with(), timeout_seconds=seconds)
@@ -335,7 +331,7 @@ def test_a_function_that_is_not_there_says_why(cleanup: ExitStack) -> None:
     assert f"cannot be reached at 127.0.0.1:{port}" in caught.value.message
 
 
-def test_a_call_waits_for_a_function_that_is_about_to_start(cleanup: ExitStack) -> None:
+def test_call_waits_for_a_starting_function(cleanup: ExitStack) -> None:
     port = free_port()
     running = connect(cleanup, port)
     with ThreadPoolExecutor(1) as pool:
@@ -348,10 +344,10 @@ def test_a_call_waits_for_a_function_that_is_about_to_start(cleanup: ExitStack) 
         assert answer.result(PATIENCE_SECONDS).tag == "a-tag"
 
 
-def test_a_function_that_dies_in_the_middle_of_its_answer_is_unavailable(
+def test_broken_connection_is_a_transient_error(
     cleanup: ExitStack,
 ) -> None:
-    """The connection breaks off after the request has arrived: that is not tried again here."""
+    """The connection breaks after the request has arrived, so the call is not retried."""
     arrived = threading.Event()
     calls: list[int] = []
     server: Any = grpc.server(ThreadPoolExecutor(2))
@@ -382,7 +378,7 @@ def test_a_function_that_dies_in_the_middle_of_its_answer_is_unavailable(
     assert calls == [1]
 
 
-def test_every_endpoint_of_a_revision_gets_its_share(cleanup: ExitStack) -> None:
+def test_calls_are_balanced_over_all_endpoints(cleanup: ExitStack) -> None:
     counts = [0, 0]
 
     def counting(index: int) -> Callable[[bytes, Any], bytes]:
@@ -396,7 +392,7 @@ def test_every_endpoint_of_a_revision_gets_its_share(cleanup: ExitStack) -> None
     running = connect(cleanup, 1)
     endpoint = "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports)
     running = running._replace(revision=revision_at(endpoint))
-    # Their connections come about one after the other.
+    # The connections are established one after the other.
     until = time.monotonic() + PATIENCE_SECONDS
     while not all(counts) and time.monotonic() < until:
         running(request_with())
@@ -408,7 +404,7 @@ def test_every_endpoint_of_a_revision_gets_its_share(cleanup: ExitStack) -> None
 
 
 class Visitors:
-    """Calls of a server that wait until so many are there, and the connection of each."""
+    """Calls of a server that wait until enough of them are in progress, and their connections."""
 
     def __init__(self) -> None:
         self.meeting = threading.Barrier(1)
@@ -420,7 +416,7 @@ class Visitors:
         return b""
 
     def calls_at_once(self, running: Running, count: int) -> list[str]:
-        """Make calls that are all under way at the same time; give their connections."""
+        """Make concurrent calls, and return their connections."""
         self.meeting = threading.Barrier(count)
         self.peers = []
         with ThreadPoolExecutor(count) as pool:
@@ -428,8 +424,8 @@ class Visitors:
         return self.peers
 
 
-def test_calls_at_the_same_time_are_spread_over_a_few_connections(cleanup: ExitStack) -> None:
-    """Each connection may reach another one of the processes that share a port."""
+def test_concurrent_calls_use_several_connections(cleanup: ExitStack) -> None:
+    """Different connections may reach different processes that share a port."""
     visitors = Visitors()
     port = cleanup.enter_context(raw_server(visitors.answer, workers=2 * MOST_CHANNELS))
     running = connect(cleanup, port)
@@ -442,14 +438,14 @@ def test_calls_at_the_same_time_are_spread_over_a_few_connections(cleanup: ExitS
     assert later < set(workers)
 
 
-def test_calls_one_after_the_other_need_one_connection(cleanup: ExitStack) -> None:
+def test_sequential_calls_use_one_connection(cleanup: ExitStack) -> None:
     visitors = Visitors()
     running = connect(cleanup, cleanup.enter_context(raw_server(visitors.answer)))
     worker_sets = [visitors.calls_at_once(running, 1) for _ in range(5)]
     assert len({worker for (worker,) in worker_sets}) == 1
 
 
-def test_all_connections_to_a_revision_end_with_it(cleanup: ExitStack) -> None:
+def test_connections_are_closed_with_their_revision(cleanup: ExitStack) -> None:
     visitors = Visitors()
     port = cleanup.enter_context(raw_server(visitors.answer, workers=MOST_CHANNELS))
     running = connect(cleanup, port)
@@ -463,7 +459,7 @@ def test_all_connections_to_a_revision_end_with_it(cleanup: ExitStack) -> None:
             channel.methods[V1](b"")
 
 
-def test_a_revision_that_moves_lets_the_calls_under_way_end(cleanup: ExitStack) -> None:
+def test_calls_in_progress_end_when_the_endpoint_changes(cleanup: ExitStack) -> None:
     arrived, go_on = threading.Event(), threading.Event()
 
     def slowly(_data: bytes, _context: Any) -> bytes:
@@ -501,7 +497,7 @@ def test_two_revisions_of_a_function_have_a_connection_each(cleanup: ExitStack) 
 
 
 class Authority:
-    """Signs certificates, and lays them out as functions and their callers find them."""
+    """Signs certificates, and writes them to the files that functions and their callers read."""
 
     def __init__(self, clock: Any = None) -> None:
         self._certificates = X509Certificates(clock or SystemClock())
@@ -525,18 +521,14 @@ def secured(
     return connect(cleanup, served.port, ClientSecurity(client, server_name=name), host)
 
 
-def test_both_sides_show_a_certificate_of_the_same_authority(
-    cleanup: ExitStack, tmp_path: Path
-) -> None:
+def test_mutual_tls_with_one_authority(cleanup: ExitStack, tmp_path: Path) -> None:
     authority = Authority()
     server = authority.folder(tmp_path / "server", "localhost")
     client = authority.folder(tmp_path / "client", "caller", is_client=True)
     assert secured(cleanup, server, client)(request_with()).tag == "a-tag"
 
 
-def test_a_certificate_may_be_of_another_name_if_one_says_which(
-    cleanup: ExitStack, tmp_path: Path
-) -> None:
+def test_expected_name_of_the_certificate_can_be_set(cleanup: ExitStack, tmp_path: Path) -> None:
     authority = Authority()
     server = authority.folder(tmp_path / "server", "function-f.crossplane-system")
     client = authority.folder(tmp_path / "client", "caller", is_client=True)
@@ -544,7 +536,7 @@ def test_a_certificate_may_be_of_another_name_if_one_says_which(
     assert running(request_with()).tag == "a-tag"
 
 
-def test_addresses_of_pods_may_bring_the_name_of_their_certificate(
+def test_pod_addresses_with_the_name_of_their_certificate(
     cleanup: ExitStack, tmp_path: Path
 ) -> None:
     authority = Authority()
@@ -588,7 +580,7 @@ def expired(tmp_path: Path) -> tuple[Path, Path]:
         pytest.param(expired, "expired", id="expired"),
     ],
 )
-def test_a_certificate_that_is_wrong_is_refused_at_once_and_says_why(
+def test_invalid_certificate_fails_immediately_with_its_reason(
     cleanup: ExitStack,
     tmp_path: Path,
     folders: Callable[[Path], tuple[Path, Path]],
@@ -600,7 +592,7 @@ def test_a_certificate_that_is_wrong_is_refused_at_once_and_says_why(
     assert (caught.value.step, caught.value.revision) == ("a-step", "f-1")
 
 
-def test_a_caller_of_another_authority_is_refused(cleanup: ExitStack, tmp_path: Path) -> None:
+def test_client_of_another_authority_is_rejected(cleanup: ExitStack, tmp_path: Path) -> None:
     ours, theirs = Authority(), Authority()
     server = ours.folder(tmp_path / "server", "localhost")
     client = theirs.folder(tmp_path / "client", "caller", trusts=ours.pair, is_client=True)
@@ -608,9 +600,7 @@ def test_a_caller_of_another_authority_is_refused(cleanup: ExitStack, tmp_path: 
         secured(cleanup, server, client)(request_with())
 
 
-def test_a_server_that_speaks_in_the_clear_is_not_spoken_to(
-    cleanup: ExitStack, tmp_path: Path
-) -> None:
+def test_server_without_tls_is_rejected(cleanup: ExitStack, tmp_path: Path) -> None:
     client = Authority().folder(tmp_path / "client", "caller", is_client=True)
     port = serve(cleanup, "function-echo").port
     running = connect(cleanup, port, ClientSecurity(client), "localhost")
@@ -618,12 +608,12 @@ def test_a_server_that_speaks_in_the_clear_is_not_spoken_to(
         running(request_with())
 
 
-def test_nothing_goes_in_the_clear_unless_that_was_asked_for(cleanup: ExitStack) -> None:
+def test_plain_text_requires_the_insecure_option(cleanup: ExitStack) -> None:
     with pytest.raises(CertificatesUnreadable, match="or use insecure"):
         connect(cleanup, 1, ClientSecurity())(request_with())
 
 
-def test_a_folder_without_an_authority_is_named(cleanup: ExitStack, tmp_path: Path) -> None:
+def test_folder_without_ca_is_named(cleanup: ExitStack, tmp_path: Path) -> None:
     with pytest.raises(CertificatesUnreadable, match=r"ca\.crt"):
         connect(cleanup, 1, ClientSecurity(tmp_path))(request_with())
 
@@ -641,7 +631,7 @@ def test_certificates_are_renewed_on_both_sides_without_a_restart(
     assert running(request_with()).tag == "a-tag"
 
 
-def test_no_older_tls_than_1_2_is_spoken(cleanup: ExitStack, tmp_path: Path) -> None:
+def test_tls_before_1_2_is_rejected(cleanup: ExitStack, tmp_path: Path) -> None:
     import ssl
     import warnings
 
@@ -662,7 +652,7 @@ def test_no_older_tls_than_1_2_is_spoken(cleanup: ExitStack, tmp_path: Path) -> 
         pass
 
 
-def test_a_timeout_is_the_callers_and_is_not_tried_again(cleanup: ExitStack) -> None:
+def test_timeout_is_not_retried(cleanup: ExitStack) -> None:
     running = connect(cleanup, serve(cleanup, "function-hanging").port, timeout_seconds=0.3)
     message = r"did not respond in time at 127\.0\.0\.1"
     with hanging(), pytest.raises(FunctionTimedOut, match=message):

@@ -1,4 +1,4 @@
-"""Functions in this process: the contract, and what a foreign class may do wrong."""
+"""Functions in this process: the contract, and faults of third-party classes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def answering(answer: Any, *, is_ours: bool = False) -> Running:
         ),
     ],
 )
-def test_an_answer_that_is_none_names_the_place(answer: Any, message: str) -> None:
+def test_invalid_response_names_the_path(answer: Any, message: str) -> None:
     with pytest.raises(FunctionCallFailed, match=message) as caught:
         answering(answer)(request_with())
     assert caught.value.revision == "answering-1"
@@ -100,14 +100,14 @@ def test_both_spellings_of_a_field_are_read() -> None:
     }
 
 
-def test_a_function_that_keeps_its_answer_cannot_change_it_later() -> None:
+def test_function_cannot_change_its_response_later() -> None:
     kept: dict[str, Any] = {"context": {"n": [1]}}
     answer = answering(kept)(request_with())
     kept["context"]["n"].append(2)
     assert answer.context.data == {"n": [1]}
 
 
-def test_a_desired_state_that_a_function_spoils_in_a_response_is_refused() -> None:
+def test_invalid_change_of_the_desired_state_is_rejected() -> None:
     def spoil(request: Any) -> Response:
         response = Response(request)
         response.desired["resource"] = {}
@@ -125,9 +125,7 @@ def test_a_desired_state_that_a_function_spoils_in_a_response_is_refused() -> No
         pytest.param(ValueError("oops"), FunctionCallFailed, id="a foreign defect"),
     ],
 )
-def test_what_a_foreign_function_raises_keeps_its_group(
-    raised: Exception, kind: type[Exception]
-) -> None:
+def test_exception_of_a_function_keeps_its_group(raised: Exception, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         answering(raised)(request_with())
 
@@ -150,13 +148,13 @@ class ExitingLater(CompositionFunction):
 
 
 def outcome_of(running: Running, seconds: float = 0.0) -> FunctionResponse | BaseException:
-    """Call a function from a thread that keeps nobody from ending if it hangs."""
+    """Call a function from a daemon thread, because it may hang."""
     ended: SimpleQueue[FunctionResponse | BaseException] = SimpleQueue()
 
     def call() -> None:
         try:
             ended.put(running(request_with(), seconds))
-        except BaseException as error:  # noqa: BLE001 # it is what came of the call
+        except BaseException as error:  # noqa: BLE001 # returned as the result of the call
             ended.put(error)
 
     threading.Thread(target=call, daemon=True).start()
@@ -165,7 +163,7 @@ def outcome_of(running: Running, seconds: float = 0.0) -> FunctionResponse | Bas
 
 @pytest.mark.parametrize("seconds", [0.0, PATIENCE_SECONDS], ids=["no limit", "a limit"])
 @pytest.mark.parametrize("exiting", [Exiting, ExitingLater], ids=["at once", "in a coroutine"])
-def test_a_function_that_exits_fails_and_takes_no_other_along(
+def test_exiting_function_does_not_stop_others(
     exiting: type[CompositionFunction], seconds: float
 ) -> None:
     functions = {"exiting": exiting, "later": FUNCTIONS["function-later"]}
@@ -174,18 +172,18 @@ def test_a_function_that_exits_fails_and_takes_no_other_along(
     failed = outcome_of(ends, seconds)
     assert isinstance(failed, FunctionCallFailed)
     assert failed.message.endswith("SystemExit: 3")
-    # The thread on which all coroutines run is still there.
+    # The thread that runs all coroutines still exists.
     assert isinstance(outcome_of(goes_on), FunctionResponse)
     runner.close()
 
 
-def test_a_defect_of_ours_is_a_fault() -> None:
+def test_exception_of_a_builtin_function_is_a_fault() -> None:
     runner = MemoryRunner(lambda revision: PythonFunction(Broken, is_ours=True))
     with pytest.raises(FunctionFault, match="LookupError"):
         Running(runner, FunctionRevision("function-broken", "b", 1))(request_with())
 
 
-def test_a_request_that_cannot_be_read_is_the_mistake_of_the_caller() -> None:
+def test_undecodable_request_is_invalid() -> None:
     data = b"\x0a\x03\x0a\x01t" + field_bytes(3, field_bytes(1, field_bytes(1, b"\xff")))
     runner = MemoryRunner(lambda revision: PythonFunction(FUNCTIONS[revision.function]))
     revision = FunctionRevision("function-teller", "t", 1)
@@ -197,7 +195,7 @@ def test_a_request_that_cannot_be_read_is_the_mistake_of_the_caller() -> None:
     ("raised", "kind"),
     [(ValueError("oops"), FunctionCallFailed), (TransientError("Not now"), FunctionUnavailable)],
 )
-def test_a_coroutine_on_the_loop_of_its_caller_fails_as_others_do(
+def test_coroutine_on_the_callers_loop_fails_like_others(
     raised: Exception, kind: type[Exception]
 ) -> None:
     class Failing(CompositionFunction):
@@ -213,7 +211,7 @@ def test_a_coroutine_on_the_loop_of_its_caller_fails_as_others_do(
         asyncio.run(runner.run_on_loop(revision, request_with()))
 
 
-def test_who_waits_for_a_coroutine_that_is_cut_off_hears_of_it() -> None:
+def test_cancelled_coroutine_raises_for_its_caller() -> None:
     arrived = threading.Event()
 
     class Endless(CompositionFunction):

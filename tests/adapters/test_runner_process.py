@@ -1,4 +1,4 @@
-"""Functions that are programs: the contract, and how a program may fail."""
+"""Functions as programs: the contract, and faults of programs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TestProcessRunner(FunctionRunnerContract):
     pass
 
 
-def test_an_exit_code_is_told_with_what_the_program_said() -> None:
+def test_exit_code_is_reported_with_stderr() -> None:
     with pytest.raises(FunctionCallFailed) as caught:
         shell("cat >/dev/null; echo first >&2; echo 'second line' >&2; exit 3")(request_with())
     assert caught.value.message == (
@@ -89,23 +89,23 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
         pytest.param("echo '{\"foo\": 1}'", "foo: unknown field", id="a field of its own"),
     ],
 )
-def test_an_answer_that_is_none_says_what_it_was(script: str, message: str) -> None:
+def test_invalid_output_is_reported(script: str, message: str) -> None:
     with pytest.raises(FunctionAnswerInvalid, match=message) as caught:
         shell(script)(request_with())
     assert (caught.value.step, caught.value.revision) == ("a-step", "p-1")
 
 
-def test_a_program_need_not_read_what_it_is_told() -> None:
+def test_program_may_ignore_its_input() -> None:
     request = request_with(input={"data": "x" * 1_000_000})
     assert shell('echo \'{"context": {"n": 1}}\'')(request).context.data == {"n": 1}
 
 
-def test_an_answer_beyond_the_limit_ends_the_program() -> None:
+def test_too_large_output_kills_the_program() -> None:
     with pytest.raises(FunctionAnswerTooLarge, match="goes on, and 100000 bytes are allowed"):
         shell("exec cat /dev/zero", limit_bytes=100_000)(request_with(), timeout_seconds=600)
 
 
-def test_an_answer_of_tiny_values_is_judged_by_how_many_there_are() -> None:
+def test_number_of_values_is_limited() -> None:
     script = (
         "printf '{\"context\": {\"a\": [{}'; yes ',{}' | head -n 600000 | tr -d '\\n'; echo ']}}'"
     )
@@ -113,9 +113,9 @@ def test_an_answer_of_tiny_values_is_judged_by_how_many_there_are() -> None:
         shell(script, limit_bytes=8 << 20)(request_with())
 
 
-def test_whatever_a_program_has_started_ends_with_the_call(tmp_path: Path) -> None:
+def test_child_processes_end_with_the_call(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    # The call ends once the program has said too much, however long it takes to its first word.
+    # The call ends when the program has written too much, even if it takes long to start.
     script = f"sleep 600 & echo $! > {pid_file}; exec cat /dev/zero"
     with pytest.raises(FunctionAnswerTooLarge):
         shell(script, limit_bytes=1000)(request_with(), timeout_seconds=600)
@@ -134,15 +134,15 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_child_that_holds_the_pipes_open_keeps_nobody_beyond_the_time() -> None:
+def test_child_with_open_pipes_does_not_extend_the_timeout() -> None:
     began = time.monotonic()
     with pytest.raises(FunctionTimedOut):
         shell("sleep 600 & exit 0")(request_with(), timeout_seconds=0.5)
     assert time.monotonic() - began < PATIENCE_SECONDS
 
 
-def test_a_timeout_tells_what_the_program_had_said() -> None:
-    # A slow machine gets more time, until the program has had its say.
+def test_timeout_is_reported_with_stderr() -> None:
+    # A slow machine gets more time until the program has written its output.
     for seconds in (0.5, 4.0, PATIENCE_SECONDS):
         with pytest.raises(FunctionTimedOut) as caught:
             shell("echo 'waiting for the moon' >&2; exec sleep 600")(request_with(), seconds)
@@ -165,7 +165,7 @@ def test_a_request_is_protobufs_json() -> None:
     assert json.loads(answer.context.data["told"]) == request_with().as_data()
 
 
-def test_no_process_is_left_when_a_signal_is_what_ends_the_call() -> None:
-    # A program that does not care for signals is ended all the same.
+def test_no_process_remains_after_an_interrupt() -> None:
+    # A program that ignores signals is killed all the same.
     with pytest.raises(FunctionTimedOut):
         shell(f"trap '' {signal.SIGTERM.value}; sleep 600")(request_with(), timeout_seconds=0.5)

@@ -22,7 +22,7 @@ from kanister_py.ports.function_runner import FunctionCall, FunctionNotServed
 
 
 class Named:
-    """Answers with its own name."""
+    """Responds with its own name."""
 
     def __init__(self, name: str, closed: list[str]) -> None:
         self._name, self._closed = name, closed
@@ -39,7 +39,7 @@ def call_to(endpoint: str) -> FunctionCall:
     return FunctionCall("s", revision, FunctionRequest(Part({})))
 
 
-def test_every_kind_of_endpoint_has_its_runner_made_once_and_closed() -> None:
+def test_runner_of_a_scheme_is_created_once_and_closed() -> None:
     opened: list[str] = []
     closed: list[str] = []
 
@@ -47,7 +47,7 @@ def test_every_kind_of_endpoint_has_its_runner_made_once_and_closed() -> None:
         opened.append(name)
         return Named(name, closed)
 
-    runner = RoutingRunner({each: lambda protocol=each: maker(protocol) for each in (GRPC, EXEC)})  # type: ignore[misc]  # a lambda's default
+    runner = RoutingRunner({name: lambda scheme=name: maker(scheme) for name in (GRPC, EXEC)})  # type: ignore[misc]  # a lambda's default
     tags = [runner.run(call_to(endpoint)).tag for endpoint in ("dns:///f:9443", "exec:f", "f:9443")]
     assert tags == [GRPC, EXEC, GRPC]
     assert opened == [GRPC, EXEC]
@@ -55,7 +55,7 @@ def test_every_kind_of_endpoint_has_its_runner_made_once_and_closed() -> None:
     assert sorted(closed) == [EXEC, GRPC]
 
 
-def test_a_kind_that_is_not_allowed_is_refused_with_step_and_revision() -> None:
+def test_scheme_that_is_not_allowed_is_rejected() -> None:
     with pytest.raises(FunctionNotServed, match=r"Step s: function f, revision f-1: .* python"):
         RoutingRunner({}).run(call_to("python:a:B"))
 
@@ -71,12 +71,10 @@ def test_a_kind_that_is_not_allowed_is_refused_with_step_and_revision() -> None:
         ("unix:/run/f.sock", GRPC, "unix:/run/f.sock"),
     ],
 )
-def test_an_endpoint_says_how_it_is_called_and_what(
-    endpoint: str, scheme: str, target: str
-) -> None:
+def test_endpoint_is_split_into_scheme_and_target(endpoint: str, scheme: str, target: str) -> None:
     assert (scheme_of(endpoint), target_of(endpoint)) == (scheme, target)
 
 
-def test_words_of_a_program_come_back_as_they_were() -> None:
+def test_command_of_an_endpoint_is_parsed_back() -> None:
     words = ["./f", "two words", "it's", "", "$HOME"]
     assert command_of(exec_endpoint(words)) == words

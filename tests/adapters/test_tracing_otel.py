@@ -1,6 +1,6 @@
-"""Spans at a collector: of each run, phase, step, round and call, in their order.
+"""Spans received by a collector: runs, phases, steps, rounds and calls.
 
-What receives them is OTLP's own service over gRPC, made of its protobuf stubs.
+The collector implements the OTLP service over gRPC with the generated protobuf stubs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OUTER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class Collector(trace_service_pb2_grpc.TraceServiceServicer):
-    """Receives spans as a collector does, and keeps them."""
+    """Collector that keeps the spans it receives."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
@@ -70,23 +70,23 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.port}"}
 
     def tree(self) -> list[str]:
-        """Give each span below its own, in the order in which they began."""
-        span_ids = {each.span_id for each in self.spans}
+        """Return every span indented below its parent, ordered by start."""
+        span_ids = {item.span_id for item in self.spans}
         rows: list[str] = []
 
         def add(parent: bytes | None, depth: int) -> None:
-            for each in sorted(self.spans, key=lambda each: int(each.start_time_unix_nano)):
-                above = each.parent_span_id if each.parent_span_id in span_ids else None
+            for item in sorted(self.spans, key=lambda item: int(item.start_time_unix_nano)):
+                above = item.parent_span_id if item.parent_span_id in span_ids else None
                 if above == parent:
-                    rows.append("  " * depth + each.name)
-                    add(each.span_id, depth + 1)
+                    rows.append("  " * depth + item.name)
+                    add(item.span_id, depth + 1)
 
         add(None, 0)
         return rows
 
     def named(self, name: str) -> Any:
-        (found,) = [each for each in self.spans if each.name == name]
-        return found
+        (matching,) = [item for item in self.spans if item.name == name]
+        return matching
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ actions:
 """
 
 
-def test_a_run_and_its_phases_are_one_trace_and_pods_hear_of_it(
+def test_run_is_one_trace_that_pods_continue(
     collector: Collector, kanister: CommandLine, tmp_path: Path
 ) -> None:
     path = tmp_path / "traced.yaml"
@@ -174,7 +174,7 @@ def render(
         pytest.param([], {"OTEL_TRACES_EXPORTER": "otlp"}, id="by the standard variable"),
     ],
 )
-def test_steps_rounds_and_calls_stand_below_what_is_composed(
+def test_spans_of_steps_rounds_and_calls_are_nested(
     collector: Collector,
     kanister: CommandLine,
     tmp_path: Path,
@@ -193,7 +193,7 @@ def test_steps_rounds_and_calls_stand_below_what_is_composed(
     ]
 
 
-def test_what_failed_says_so_in_its_span(
+def test_failure_is_recorded_in_its_span(
     collector: Collector, kanister: CommandLine, tmp_path: Path
 ) -> None:
     wrong = '{{ fail \\"no\\" }}'
@@ -203,10 +203,10 @@ def test_what_failed_says_so_in_its_span(
         status = collector.named(name).status
         assert status.code == 2
         assert "no" in status.message
-    assert "step ready" not in [each.name for each in collector.spans]
+    assert "step ready" not in [item.name for item in collector.spans]
 
 
-def test_nothing_is_sent_or_loaded_unasked(
+def test_tracing_is_off_by_default(
     collector: Collector, kanister: CommandLine, tmp_path: Path
 ) -> None:
     assert render(kanister, tmp_path, "", **collector.environment)[0] == 0
@@ -221,14 +221,12 @@ def test_nothing_is_sent_or_loaded_unasked(
     assert "opentelemetry" not in done.stderr
 
 
-def test_a_collector_that_is_away_keeps_nobody_from_anything(
-    kanister: CommandLine, tmp_path: Path
-) -> None:
+def test_missing_collector_is_not_an_error(kanister: CommandLine, tmp_path: Path) -> None:
     away = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
     assert render(kanister, tmp_path, "", "--tracing", **away)[0] == 0
 
 
-def test_a_protocol_that_is_none_is_named(kanister: CommandLine, tmp_path: Path) -> None:
+def test_unknown_protocol_is_named(kanister: CommandLine, tmp_path: Path) -> None:
     code, err = render(kanister, tmp_path, "", "--tracing", OTEL_EXPORTER_OTLP_PROTOCOL="pigeon")
     assert code == 1
     assert "OTEL_EXPORTER_OTLP_PROTOCOL is 'pigeon'; supported: grpc, http/protobuf" in err
@@ -244,7 +242,7 @@ def exported() -> Iterator[InMemorySpanExporter]:
     tracing.close()
 
 
-def test_a_function_hears_over_grpc_which_call_it_answers(exported: InMemorySpanExporter) -> None:
+def test_traceparent_is_sent_with_a_call(exported: InMemorySpanExporter) -> None:
     heard: list[dict[str, str]] = []
 
     def answer(_request: bytes, context: Any) -> bytes:
@@ -267,7 +265,7 @@ def test_a_function_hears_over_grpc_which_call_it_answers(exported: InMemorySpan
     assert heard[0]["traceparent"].startswith("00-")
 
 
-def test_a_span_may_end_in_another_thread_and_be_gone_on_from(
+def test_span_may_end_in_another_thread(
     exported: InMemorySpanExporter,
 ) -> None:
     run = begin_span("run")

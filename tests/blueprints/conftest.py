@@ -1,4 +1,4 @@
-"""Servers that the blueprints are tried on."""
+"""Servers for tests of the blueprints."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.ports import free_port
 
 @pytest.fixture
 def blueprints(repository: Path) -> Path:
-    """The folder of all blueprints."""
+    """Folder of all blueprints."""
     return repository / "blueprints"
 
 
 @pytest.fixture
 def mounts(tmp_path: Path) -> None:
-    """Skip where a pod that runs as processes can have no volumes."""
+    """Skip tests that need volumes where pods as processes cannot have them."""
     with ProcessPodRunner(SystemClock(), state=tmp_path / "mounts") as runner:
         if runner.why_no_mounts:
             pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")

@@ -1,4 +1,4 @@
-"""Real servers for the time of a test: on a loopback port, in a folder of their own."""
+"""Real servers for the duration of a test, on a loopback port and in a temporary folder."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ import pytest
 from kanister_py.embedded.pods.environment import DEFAULT_PATH
 
 PASSWORD = "change-me"
-"""What the manifests beside the blueprints say."""
+"""Names in the manifests of the blueprints."""
 
 _START_SECONDS = 120
 
 
 def program(name: str, package: str, *folders: str) -> str:
-    """Find a program where pods find theirs, or skip the test and say which package brings it."""
-    found = shutil.which(name, path=os.pathsep.join([DEFAULT_PATH, *folders]))
-    if found is None:
+    """Return the path of a program, or skip the test and name the package that contains it."""
+    path = shutil.which(name, path=os.pathsep.join([DEFAULT_PATH, *folders]))
+    if path is None:
         pytest.skip(f"{name} is not installed: apt-get install {package}")
-    return found
+    return path
 
 
 @dataclass
 class Server:
-    """A server that runs, and a client for it."""
+    """A running server, and its client program."""
 
     port: int
     client: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
 
     def ask(self, text: str) -> str:
-        """Have the client carry out a script, and give what it prints."""
+        """Run a script in the client, and return its output."""
         done = subprocess.run(
             list(self.client),
             input=text.encode(),
@@ -55,7 +55,7 @@ class Server:
 
 @contextmanager
 def folder_for(user: str | None) -> Iterator[Path]:
-    """Give a new folder that a user owns and may reach, and remove it afterwards."""
+    """Create a folder that a user owns and can access, and remove it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="kanister-py-server-"))
     if user is not None:
         shutil.chown(folder, user)
@@ -66,7 +66,7 @@ def folder_for(user: str | None) -> Iterator[Path]:
 
 
 def unprivileged(name: str) -> str | None:
-    """Say as whom a server must run that refuses to run as root; None for our own user."""
+    """Return a user for servers that refuse to run as root; None for the current user."""
     if os.getuid() != 0:
         return None
     users = {user.pw_name for user in pwd.getpwall()}
@@ -82,7 +82,7 @@ def run_as(user: str | None, *words: str, text: str = "") -> None:
 
 @contextmanager
 def running(words: Sequence[str], user: str | None, ready: str, stop_signal: int) -> Iterator[None]:
-    """Run a server until the block ends; it begins when the server has said it is ready."""
+    """Run a server during the block, which begins when the server has printed that it is ready."""
     process = subprocess.Popen(
         words,
         stdout=subprocess.PIPE,

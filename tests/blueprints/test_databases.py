@@ -1,4 +1,4 @@
-"""The blueprints of databases bring back every row, with real servers."""
+"""The blueprints of databases restore all rows, with real servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.ports import free_port
 ROWS = 2000
 
 
-def test_postgresql_has_every_row_again_after_a_restore(
+def test_restore_of_postgresql_has_all_rows(
     blueprint_stage: Stage, blueprints: Path, postgresql: Server, tmp_path: Path
 ) -> None:
     postgresql.ask(
@@ -65,7 +65,7 @@ def test_postgresql_has_every_row_again_after_a_restore(
     restore = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
     assert restore.is_complete, restore.error
     assert postgresql.ask(everything) == before
-    # The next row gets the next number, as if nothing had happened.
+    # The sequence continues after the restore.
     new = "INSERT INTO customers (name) VALUES ('next') RETURNING id"
     assert postgresql.ask(new).strip() == str(ROWS + 1)
 
@@ -74,11 +74,11 @@ def test_postgresql_has_every_row_again_after_a_restore(
     assert deleted.is_complete, deleted.error
     again = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
     assert again.reason == "CommandFailed"
-    # What cannot be restored leaves the database as it was.
+    # A dump that cannot be restored does not change the database.
     assert postgresql.ask("SELECT count(*) FROM customers").strip() == str(ROWS + 1)
 
 
-def test_a_database_that_is_not_there_is_no_empty_backup(
+def test_missing_database_fails_the_backup(
     blueprint_stage: Stage, blueprints: Path, postgresql: Server, tmp_path: Path
 ) -> None:
     stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(
@@ -96,7 +96,7 @@ def test_a_database_that_is_not_there_is_no_empty_backup(
     assert backup.artifacts == {}
 
 
-def test_mariadb_has_every_row_again_after_a_restore(
+def test_restore_of_mariadb_has_all_rows(
     blueprint_stage: Stage, blueprints: Path, mariadb: Server, tmp_path: Path
 ) -> None:
     mariadb.ask(
@@ -138,7 +138,7 @@ def test_mariadb_has_every_row_again_after_a_restore(
     assert mariadb.ask(everything) == before
 
 
-# Every key with what it holds, whatever its type, and whether it has an end.
+# All keys with their values, of any type, and their expiry.
 EVERYTHING = """
 local found = redis.call('KEYS', '*')
 table.sort(found)
@@ -178,7 +178,7 @@ redis.call('SET', 'ends', 'some day', 'PXAT', '4102444800123')
 
 
 @pytest.mark.usefixtures("mounts")
-def test_redis_has_every_key_again_after_a_restore(
+def test_restore_of_redis_has_all_keys(
     blueprint_stage: Stage, blueprints: Path, tmp_path: Path
 ) -> None:
     program("redis-server", "redis-server")
@@ -207,7 +207,7 @@ def test_redis_has_every_key_again_after_a_restore(
     assert restore.is_complete, restore.error
     assert evaluate(EVERYTHING) == before
 
-    # A dump that is gone changes nothing, and the server is back all the same.
+    # A missing dump changes nothing, and the server runs again.
     gone = {"dump": {"keyValue": {"path": "redis/gone.rdb"}}}
     failed = stage.run(blueprint, "restore", artifacts=gone, **action)
     assert (failed.state, failed.reason) == ("failed", "CommandFailed")

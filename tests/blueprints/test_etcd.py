@@ -1,4 +1,4 @@
-"""The blueprint of etcd brings back every key, with a real etcd and its own programs."""
+"""The blueprint of etcd restores all keys, with a real etcd and its own programs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def folder(
     return folder
 
 
-def test_etcd_has_every_key_again_after_a_restore(
+def test_restore_of_etcd_has_all_keys(
     blueprint_stage: Stage,
     folder: Path,
     programs: dict[str, Path],
@@ -91,10 +91,10 @@ def test_etcd_has_every_key_again_after_a_restore(
     ask("put", "wrong", "one")
     restore = stage.run(blueprint, "restore", artifacts=backup.artifacts, **action)
     assert restore.is_complete, restore.error
-    # Revisions and all.
+    # Including revisions.
     assert everything() == before
 
-    # A snapshot that is gone changes nothing, and the server is back all the same.
+    # A missing snapshot changes nothing, and the server runs again.
     gone = {"snapshot": {"keyValue": {"path": "etcd/gone.db"}}}
     failed = stage.run(blueprint, "restore", artifacts=gone, **action)
     assert failed.state == "failed"
@@ -106,7 +106,7 @@ def test_etcd_has_every_key_again_after_a_restore(
     assert [path for path in (tmp_path / "stores").rglob("*") if path.is_file()] == []
 
 
-def test_what_the_readme_of_etcd_says_can_be_typed(
+def test_commands_in_the_readme_of_etcd_work(
     kanister: CommandLine, folder: Path, tmp_path: Path
 ) -> None:
     assert folder.is_relative_to(tmp_path)

@@ -1,4 +1,4 @@
-"""The files of a volume come back as they were."""
+"""Backup and restore of the files of a volume."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("mounts")
 
 BLUEPRINT = "pvc-files/blueprint.yaml"
 ACTION: dict[str, Any] = {"object": "PersistentVolumeClaim/shop/pictures"}
-# A volume is reached through a pod, as everybody reaches it.
+# A pod accesses the volume, as users would.
 IN_VOLUME: dict[str, Any] = {
     "apiVersion": "cr.kanister.io/v1alpha1",
     "kind": "Blueprint",
@@ -45,7 +45,7 @@ LOOK = """
     find . -printf '%p %y %m %l %Ts\\n' | sort; find . -type f | sort | xargs -d '\\n' cksum
 """
 COUNT = 8 + 3
-"""So many lines tell of everything, and then of the files alone."""
+"""Number of output lines about all entries, followed by those about files."""
 
 
 def in_volume(stage: Stage, script: str) -> tuple[str, ...]:
@@ -54,9 +54,7 @@ def in_volume(stage: Stage, script: str) -> tuple[str, ...]:
     return ran.log
 
 
-def test_files_are_all_there_again_after_a_restore(
-    blueprint_stage: Stage, blueprints: Path, tmp_path: Path
-) -> None:
+def test_restore_has_all_files(blueprint_stage: Stage, blueprints: Path, tmp_path: Path) -> None:
     stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(
         blueprints / "pvc-files/objects.yaml"
     )
@@ -77,7 +75,7 @@ def test_files_are_all_there_again_after_a_restore(
     assert in_volume(stage, LOOK) == before
 
 
-def test_an_archive_that_is_gone_removes_no_file(
+def test_missing_archive_removes_no_file(
     blueprint_stage: Stage, blueprints: Path, tmp_path: Path
 ) -> None:
     stage = blueprint_stage.use_processes(locations=tmp_path / "stores").given(

@@ -1,4 +1,4 @@
-"""Full disks under a run: its state folder, and the folder that stands in for a store."""
+"""Full disks during a run: its state folder, and the folder that replaces a store."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Run = Callable[..., int]
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 200 KiB: another process has mounted it, and it is reached through that."""
+    """A disk of 200 KiB, mounted by another process and accessed through its folder in /proc."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = 'mount -t tmpfs -o size=200k none "$0" && echo mounted && exec sleep 600'
@@ -80,7 +80,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, but: int = 0) -> Path:
-    """Fill a disk but for some bytes, and give the file that does it."""
+    """Fill a disk except for some bytes, and return the file that occupies the space."""
     file = disk / "fill"
     with file.open("wb", buffering=0) as written, suppress(OSError):
         while True:
@@ -103,7 +103,7 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize("room", [0, 4096, 8192, 12288, 16384])
-def test_a_run_whose_state_folder_is_full_says_so_and_loses_nothing(
+def test_full_state_folder_stops_the_run_without_loss(
     disk: Path, run: Run, room: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = str(disk / "state")
@@ -118,7 +118,7 @@ def test_a_run_whose_state_folder_is_full_says_so_and_loses_nothing(
     assert (disk / "state/runs/first.jsonl").read_bytes() == before
     assert main(["run", "--state", state, "--resume", "first"]) == 0
     capsys.readouterr()
-    # A run that began can be gone on with, and the name of one that did not is free.
+    # A run that was started can be resumed, and otherwise its name is available.
     again = ["--resume", "second"] if (disk / "state/runs/second.jsonl").exists() else []
     if again:
         main(["run", "--state", state, *again, "-o", "json"])
@@ -131,8 +131,8 @@ def test_a_run_whose_state_folder_is_full_says_so_and_loses_nothing(
     assert all(f'"name":"{name}"' in kept for name in ("before", "after"))
 
 
-def test_a_store_in_a_full_folder_keeps_what_it_has(tmp_path: Path, run: Run) -> None:
-    """All in one process and its children: the pods must see the disk, too."""
+def test_full_store_folder_keeps_its_objects(tmp_path: Path, run: Run) -> None:
+    """One process runs everything, because its pods must see the disk too."""
     for size in (50_000, 180_000, 60_000):
         (tmp_path / f"push-{size}.yaml").write_text(HEAD + PUSH.format(size=size))
     disk = tmp_path / "disk"

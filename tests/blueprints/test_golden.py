@@ -1,4 +1,4 @@
-"""Every blueprint takes its course, action by action, as it is recorded."""
+"""Every blueprint runs as recorded, action by action."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ PROFILE = {"profile": "shop/backups"}
 
 @dataclass(frozen=True)
 class Course:
-    """What is run of a blueprint, action by action, and what its pods do."""
+    """Actions to run of a blueprint, and the behaviour of its pods."""
 
     actions: Mapping[str, Mapping[str, Any]]
     script: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What the commands give that these words are found in."""
+    """Outputs of commands that contain these words."""
     prepare: Callable[[Stage], None] = lambda _: None
     port: str = ""
-    """Where an application of the manifests listens, if it must truly run."""
+    """Port of an application in the manifests, if it must really run."""
 
 
 def with_snapshots(stage: Stage) -> None:
-    """Take the part of a CSI driver: every snapshot is ready at once."""
+    """Act as a CSI driver: every snapshot is ready immediately."""
     stage.controlled(
         "snapshot.storage.k8s.io/v1",
         "VolumeSnapshot",
@@ -47,7 +47,7 @@ def with_snapshots(stage: Stage) -> None:
 
 
 def with_restic(stage: Stage) -> None:
-    """Take the part of restic: there is a repository, and one backup once it was made."""
+    """Act as restic: there is a repository, and one backup once it has been created."""
     summary = {
         "message_type": "summary",
         "snapshot_id": "ad2336fc" * 8,
@@ -154,7 +154,7 @@ COURSES = {
 
 
 @pytest.mark.parametrize("name", sorted(COURSES))
-def test_a_blueprint_takes_its_recorded_course(
+def test_blueprint_runs_as_recorded(
     request: pytest.FixtureRequest, blueprint_stage: Stage, name: str
 ) -> None:
     course, folder = COURSES[name], REPOSITORY / "blueprints" / name
@@ -171,7 +171,7 @@ def test_a_blueprint_takes_its_recorded_course(
     for words, outputs in course.script.items():
         blueprint_stage.script(words, outputs=outputs)
     course.prepare(blueprint_stage)
-    found: dict[str, Any] = {}
+    recorded: dict[str, Any] = {}
     artifacts: Mapping[str, Any] = {}
     for action, more in course.actions.items():
         ran: Ran = blueprint_stage.run(
@@ -180,11 +180,11 @@ def test_a_blueprint_takes_its_recorded_course(
         assert ran.is_complete, ran.error
         assert ran.pods == ()
         artifacts = ran.artifacts or artifacts
-        found[action] = ran.as_golden()
-    check_golden(found, REPOSITORY / "tests/golden" / name / "want.yaml")
+        recorded[action] = ran.as_golden()
+    check_golden(recorded, REPOSITORY / "tests/golden" / name / "want.yaml")
 
 
-def test_lint_finds_nothing_in_any_blueprint_but_which_engine_it_is_read_with(
+def test_lint_reports_only_the_template_engine(
     kanister: CommandLine,
 ) -> None:
     done = kanister("lint", "blueprints", "--strict-versions", "-o", "json", cwd=REPOSITORY)
@@ -194,7 +194,7 @@ def test_lint_finds_nothing_in_any_blueprint_but_which_engine_it_is_read_with(
     assert done.code == 0
 
 
-def test_every_blueprint_is_whole_and_has_a_recorded_course() -> None:
+def test_every_blueprint_has_all_files_and_a_recording() -> None:
     folders = sorted(path for path in (REPOSITORY / "blueprints").iterdir() if path.is_dir())
     assert [folder.name for folder in folders] == sorted(COURSES)
     for folder in folders:

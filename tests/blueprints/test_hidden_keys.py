@@ -1,4 +1,4 @@
-"""Keys of backups stand in no log, status or journal, with either version."""
+"""Encryption keys of backups appear in no log, status or journal, with any version."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 
 class Heard:
-    """Everything that a run says."""
+    """Records all output of a run."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -56,7 +56,7 @@ def phase(name: str, version: str, key: str) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
-def test_a_key_is_in_nothing_that_a_run_leaves_behind(
+def test_key_appears_in_no_output_of_a_run(
     location: Location, tmp_path: Path, version: str
 ) -> None:
     reference = {"name": "creds", "namespace": "default"}
@@ -124,9 +124,12 @@ def test_a_key_is_in_nothing_that_a_run_leaves_behind(
     heard, state = Heard(), tmp_path / "state"
     settings = RunSettings(objects=objects, pods="processes", state=state, observer=heard)
     status = run_actionset(actionset, [blueprint], settings).wait(180).status
-    assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete", "failed"]
+    assert [entry["state"] for entry in status["actions"][0]["phases"]] == [
+        "complete",
+        "failed",
+    ]
     output = json.dumps(status) + "\n".join(heard.lines)
-    # The Secrets that were given are in the kept cluster, as base64: nothing else of them is.
+    # The stored cluster contains the Secrets in base64, and no other copies of them.
     kept = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
     for secret in (KEY, OTHER_KEY, credential.secret):
         assert secret not in output

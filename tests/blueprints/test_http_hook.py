@@ -1,4 +1,4 @@
-"""An application leaves maintenance again, whatever happened to its export."""
+"""An application leaves maintenance mode even if its export fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.ports import free_port
         ),
     ],
 )
-def test_an_application_leaves_maintenance_whatever_happened(
+def test_application_leaves_maintenance_in_all_cases(
     blueprint_stage: Stage,
     blueprints: Path,
     changed: tuple[str, str],
@@ -59,5 +59,5 @@ def test_an_application_leaves_maintenance_whatever_happened(
     if not reason:
         artifact = {"file": "orders-7.csv", "records": "1234"}
         assert ran.artifacts == {"export": {"keyValue": artifact}}
-    # A token that blueprints send is for the application alone.
+    # The blueprint sends the token only to the application.
     assert "change-me" not in "\n".join(ran.log) + ran.error

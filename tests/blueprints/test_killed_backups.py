@@ -1,4 +1,4 @@
-"""A backup whose process is killed is there once, whole, after the run was resumed."""
+"""A backup whose process is killed exists exactly once after the run was resumed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 @pytest.fixture
 def words(tmp_path: Path, location: Location, blueprints: Path) -> list[str]:
-    """What is typed to run the backup; the volume is filled first."""
+    """Command line of the backup; the volume is filled first."""
     text = (blueprints / "pvc-restic" / "objects.yaml").read_text()
     credential = location.credential
     text = text.replace("id: change-me", f"id: {credential.id}")
@@ -68,7 +68,7 @@ def words(tmp_path: Path, location: Location, blueprints: Path) -> list[str]:
 
 
 def restic(location: Location, *words: str, namespace: str = "shop") -> str:
-    """Ask a repository of the blueprint's, and give its answer."""
+    """Run restic on the repository of the blueprint, and return its output."""
     env = {
         "AWS_ACCESS_KEY_ID": location.credential.id,
         "AWS_SECRET_ACCESS_KEY": location.credential.secret,
@@ -94,7 +94,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_backup_is_there_once_whenever_its_process_is_killed(
+def test_killed_backup_exists_once_after_resuming(
     words: list[str], location: Location, blueprints: Path, moment: str
 ) -> None:
     begin = [

@@ -1,7 +1,7 @@
-"""Whatever is killed while files go to a store or come back, a run ends, and ends whole.
+"""Runs end in a consistent state when restic, the pod or the store is killed during a transfer.
 
-Two are killed here once. `KANISTER_PY_KILLS` has everybody killed at every step, which
-takes minutes.
+Two of them are killed once here. `KANISTER_PY_KILLS` kills all of them at every step, which takes
+minutes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ PROFILE = {"name": "backups", "namespace": "shop"}
 MEBIBYTES = 60
 PATIENCE_SECONDS = 300
 PASSING = ["CommandFailed", "StreamLost", "NotFound", "PodGone"]
-"""What a phase fails with when restic or its pod was killed."""
+"""Reason of a phase whose restic or pod was killed."""
 
 
-class World(NamedTuple):
-    """A cluster whose pods are processes, and a store that can be killed."""
+class KillableCluster(NamedTuple):
+    """Cluster whose pods are processes, and a store that can be killed."""
 
     cluster: MemoryCluster
     location: Location
@@ -70,7 +70,7 @@ class World(NamedTuple):
 
 
 @pytest.fixture
-def world(tmp_path: Path, blueprints: Path) -> Iterator[World]:
+def cluster(tmp_path: Path, blueprints: Path) -> Iterator[KillableCluster]:
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
     cluster = MemoryCluster(clock=SystemClock())
@@ -89,21 +89,21 @@ def world(tmp_path: Path, blueprints: Path) -> Iterator[World]:
                 credential = location.credential
                 manifest["stringData"] = {"id": credential.id, "secret": credential.secret}
             cluster.create(manifest)
-        yield World(cluster, location, state, folder, servers)
+        yield KillableCluster(cluster, location, state, folder, servers)
     pods.close()
 
 
 def processes(is_meant: Callable[[Path], bool]) -> list[int]:
-    found = []
+    result = []
     for path in Path("/proc").iterdir():
         with suppress(OSError):
             if path.name.isdigit() and is_meant(path):
-                found.append(int(path.name))
-    return found
+                result.append(int(path.name))
+    return result
 
 
-def kill_restic(world: World) -> None:
-    repository = f"{world.location.endpoint}/{world.location.bucket}/restic/shop".encode()
+def kill_restic(cluster: KillableCluster) -> None:
+    repository = f"{cluster.location.endpoint}/{cluster.location.bucket}/restic/shop".encode()
     for pid in processes(
         lambda place: (
             (place / "comm").read_text().strip() == "restic"
@@ -114,15 +114,15 @@ def kill_restic(world: World) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def kill_pod(world: World) -> None:
-    for name in world.helpers():
+def kill_pod(cluster: KillableCluster) -> None:
+    for name in cluster.helpers():
         with suppress(NotFound):
-            world.cluster.delete(PODS, name, namespace="shop", grace_period_seconds=0)
+            cluster.cluster.delete(PODS, name, namespace="shop", grace_period_seconds=0)
 
 
-def kill_store(world: World) -> None:
-    """Kill the server, and have another one half a second later."""
-    port = int(world.location.endpoint.rpartition(":")[2])
+def kill_store(cluster: KillableCluster) -> None:
+    """Kill the server, and start another one half a second later."""
+    port = int(cluster.location.endpoint.rpartition(":")[2])
     address = f"127.0.0.1:{port}".encode()
     for pid in processes(
         lambda place: (
@@ -131,25 +131,25 @@ def kill_store(world: World) -> None:
     ):
         os.kill(pid, signal.SIGKILL)
     time.sleep(0.5)
-    world.servers.enter_context(running_s3(world.folder, port=port))
+    cluster.servers.enter_context(running_s3(cluster.folder, port=port))
 
 
-def act(world: World, file: Path, action: str, **more: Any) -> Mapping[str, Any]:
-    """Run an action whose phases are tried again, and give what became of it."""
+def act(cluster: KillableCluster, file: Path, action: str, **more: Any) -> Mapping[str, Any]:
+    """Run an action whose phases are retried, and return its status."""
     blueprint = parse_document(file.read_bytes(), file.name).value
     for phase in blueprint["actions"][action]["phases"]:
         phase["retry"] = {"limit": 3, "backoff": "1s", "on": PASSING}
     more |= {"object": CLAIM, "profile": PROFILE}
-    settings = RunSettings(cluster=world.cluster)
+    settings = RunSettings(cluster=cluster.cluster)
     run = run_blueprint(blueprint, action, settings=settings, **more)
     status = run.wait(PATIENCE_SECONDS).status
     assert status["state"] == "complete", status["error"]
-    found: Mapping[str, Any] = status["actions"][0]
-    return found
+    result: Mapping[str, Any] = status["actions"][0]
+    return result
 
 
-def in_volume(world: World, script: str) -> str:
-    settings = RunSettings(cluster=world.cluster)
+def in_volume(cluster: KillableCluster, script: str) -> str:
+    settings = RunSettings(cluster=cluster.cluster)
     options = {"script": f'{script}; kando output sum "$(cksum <large)"'}
     run = run_blueprint(IN_VOLUME, "do", settings=settings, object=CLAIM, options=options)
     status = run.wait(PATIENCE_SECONDS).status
@@ -159,15 +159,17 @@ def in_volume(world: World, script: str) -> str:
 
 @contextmanager
 def killed(
-    world: World, moment: Callable[[World], object], kill: Callable[[World], None]
+    cluster: KillableCluster,
+    moment: Callable[[KillableCluster], object],
+    kill: Callable[[KillableCluster], None],
 ) -> Iterator[None]:
-    """Kill at a moment of what is done meanwhile; not at all if that was never seen."""
+    """Kill at a moment of the action in the block, unless that moment does not occur."""
     is_over = threading.Event()
 
     def watch() -> None:
         while not is_over.wait(0.01):
-            if moment(world):
-                kill(world)
+            if moment(cluster):
+                kill(cluster)
                 return
 
     watcher = threading.Thread(target=watch)
@@ -181,55 +183,55 @@ def killed(
 
 VICTIMS = {"restic": kill_restic, "the pod": kill_pod, "the store": kill_store}
 OF_BACKUP = {
-    "the pod is there": lambda world: world.helpers(),
-    "the repository is there": lambda world: world.keys("config"),
-    "it is locked": lambda world: world.keys("locks/"),
-    "some data is there": lambda world: world.keys("data/") >= 3,
-    "the snapshot is there": lambda world: world.keys("snapshots/"),
+    "the pod is there": lambda cluster: cluster.helpers(),
+    "the repository is there": lambda cluster: cluster.keys("config"),
+    "it is locked": lambda cluster: cluster.keys("locks/"),
+    "some data is there": lambda cluster: cluster.keys("data/") >= 3,
+    "the snapshot is there": lambda cluster: cluster.keys("snapshots/"),
 }
 OF_RESTORE = {
-    "the pod is there": lambda world: world.helpers(),
-    "it is locked": lambda world: world.keys("locks/"),
-    "some is written": lambda world: world.restored_bytes(),
-    "all is written": lambda world: world.restored_bytes() >= MEBIBYTES << 20,
+    "the pod is there": lambda cluster: cluster.helpers(),
+    "it is locked": lambda cluster: cluster.keys("locks/"),
+    "some is written": lambda cluster: cluster.restored_bytes(),
+    "all is written": lambda cluster: cluster.restored_bytes() >= MEBIBYTES << 20,
 }
 IS_LONG = bool(os.environ.get("KANISTER_PY_KILLS"))
 BACKUPS = [(who, when) for who in VICTIMS for when in OF_BACKUP]
 RESTORES = [(who, when) for who in VICTIMS for when in OF_RESTORE]
 
 
-def check(world: World) -> None:
-    """Say that there is one snapshot, whole, and nothing else of the run."""
-    assert len(json.loads(restic(world.location, "snapshots", "--json"))) == 1
-    restic(world.location, "check", "--read-data")
-    assert world.helpers() == []
-    assert world.keys("locks/") == 0
+def check(cluster: KillableCluster) -> None:
+    """Check that there is one complete snapshot, and nothing else of the run."""
+    assert len(json.loads(restic(cluster.location, "snapshots", "--json"))) == 1
+    restic(cluster.location, "check", "--read-data")
+    assert cluster.helpers() == []
+    assert cluster.keys("locks/") == 0
 
 
 @pytest.mark.parametrize(
     ("who", "when"), BACKUPS if IS_LONG else [("restic", "some data is there")]
 )
-def test_a_backup_is_there_once_whatever_is_killed(
-    world: World, blueprints: Path, who: str, when: str
+def test_backup_exists_once_after_a_kill(
+    cluster: KillableCluster, blueprints: Path, who: str, when: str
 ) -> None:
     file = blueprints / "pvc-restic" / "blueprint.yaml"
-    before = in_volume(world, f"head -c {MEBIBYTES}M /dev/urandom >large")
-    with killed(world, OF_BACKUP[when], VICTIMS[who]):
-        done = act(world, file, "backup")
+    before = in_volume(cluster, f"head -c {MEBIBYTES}M /dev/urandom >large")
+    with killed(cluster, OF_BACKUP[when], VICTIMS[who]):
+        done = act(cluster, file, "backup")
     assert done["phases"][0]["output"]["size"] == f"{MEBIBYTES}.000 MiB"
-    check(world)
-    assert in_volume(world, "true") == before
+    check(cluster)
+    assert in_volume(cluster, "true") == before
 
 
 @pytest.mark.parametrize(("who", "when"), RESTORES if IS_LONG else [("the pod", "some is written")])
-def test_a_restore_is_whole_whatever_is_killed(
-    world: World, blueprints: Path, who: str, when: str
+def test_restore_is_complete_after_a_kill(
+    cluster: KillableCluster, blueprints: Path, who: str, when: str
 ) -> None:
     file = blueprints / "pvc-restic" / "blueprint.yaml"
-    before = in_volume(world, f"head -c {MEBIBYTES}M /dev/urandom >large")
-    artifacts = act(world, file, "backup")["artifacts"]
-    in_volume(world, "rm large; : >large")
-    with killed(world, OF_RESTORE[when], VICTIMS[who]):
-        act(world, file, "restore", artifacts=artifacts)
-    assert in_volume(world, "true") == before
-    check(world)
+    before = in_volume(cluster, f"head -c {MEBIBYTES}M /dev/urandom >large")
+    artifacts = act(cluster, file, "backup")["artifacts"]
+    in_volume(cluster, "rm large; : >large")
+    with killed(cluster, OF_RESTORE[when], VICTIMS[who]):
+        act(cluster, file, "restore", artifacts=artifacts)
+    assert in_volume(cluster, "true") == before
+    check(cluster)

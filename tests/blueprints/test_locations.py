@@ -1,4 +1,4 @@
-"""A folder that stands in for a store does so for every function of a run."""
+"""A folder that replaces object stores does so for every function of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESTIC: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class Listener(ThreadingHTTPServer):
-    """A server that refuses everything, and remembers what it was asked."""
+    """Server that rejects all requests, and records them."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -45,10 +45,10 @@ class _Refusal(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.send_error(403)
 
-    do_GET = do_HEAD = do_PUT = do_DELETE = do_POST  # noqa: N815 - the names are the library's
+    do_GET = do_HEAD = do_PUT = do_DELETE = do_POST  # noqa: N815 - names of the library
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 def listening() -> Iterator[Listener]:
@@ -116,7 +116,7 @@ def run(
 
 
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
-def test_what_is_deleted_in_a_folder_is_asked_of_no_store(
+def test_deletion_in_a_folder_sends_no_request(
     tmp_path: Path, store: Listener, version: str
 ) -> None:
     bucket = tmp_path / "s3Compliant" / "b"
@@ -132,7 +132,7 @@ def test_what_is_deleted_in_a_folder_is_asked_of_no_store(
 
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
 @pytest.mark.parametrize("func", RESTIC)
-def test_restic_is_refused_before_the_first_phase_and_asks_no_store(
+def test_restic_is_rejected_before_the_run_without_a_request(
     tmp_path: Path, store: Listener, func: str, version: str
 ) -> None:
     status = run(tmp_path, func, RESTIC[func], version, {**S3, "endpoint": store.url})

@@ -1,4 +1,4 @@
-"""A cluster is lost, and another one brings its PostgreSQL back: schedules, export, restore."""
+"""Disaster recovery of PostgreSQL in a new cluster: schedules, export and restore."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 @contextmanager
 def a_cluster(folder: Path) -> Iterator[MemoryCluster]:
-    """Run a cluster with pods and a controller, until it is lost."""
+    """Run a cluster with pods and a controller during the block."""
     clock = system_clock()
     with ExitStack() as stack:
         cluster = memory_cluster(clock, default_namespace="shop")
@@ -67,7 +67,7 @@ def a_cluster(folder: Path) -> Iterator[MemoryCluster]:
 
 
 def application(blueprints: Path, location: Location, *, has_profile: bool) -> Iterator[KubeObject]:
-    """Give the database's own objects, and those that back it up."""
+    """Yield the objects of the database and of its backups."""
     for document in parse_documents((blueprints / "postgresql/objects.yaml").read_bytes()):
         manifest: KubeObject = document.value
         if manifest["kind"] == "Profile":
@@ -119,7 +119,7 @@ def run(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], *words: Any)
     return action_set
 
 
-def test_another_cluster_restores_what_a_lost_one_backed_up(
+def test_backup_of_a_lost_cluster_is_restored_in_another(
     blueprints: Path,
     postgresql: Server,
     location: Location,
@@ -134,8 +134,8 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
     options = f"host=127.0.0.1,port={postgresql.port},database=app"
     file = tmp_path / "export.json"
     with a_cluster(tmp_path / "first") as first:
-        for each in application(blueprints, location, has_profile=True):
-            first.create(each)
+        for obj in application(blueprints, location, has_profile=True):
+            first.create(obj)
         (blueprint,) = parse_documents((blueprints / "postgresql/blueprint.yaml").read_bytes())
         metadata = {**blueprint.value["metadata"], "namespace": "shop"}
         first.create({**blueprint.value, "metadata": metadata})
@@ -163,12 +163,12 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
     with a_cluster(tmp_path / "second") as second:
         exported = import_._read(str(file))
         assert call(import_, second, str(file), exported=exported) == 0
-        for each in application(blueprints, location, has_profile=False):
-            second.create(each)
+        for obj in application(blueprints, location, has_profile=False):
+            second.create(obj)
         run(second, capsys, restore, "nightly")
         assert postgresql.ask(EVERYTHING) == before
 
-        # The schedule goes on there, and lets the old backup go once there is a newer one.
+        # The schedule continues there, and deletes the old backup once there is a newer one.
         spec = {"suspend": False, "keep": {"last": 1}}
         second.patch(SCHEDULES, "nightly", {"spec": spec}, namespace="shop")
         run(second, capsys, schedule, "run-now", "nightly")

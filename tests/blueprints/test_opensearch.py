@@ -1,4 +1,4 @@
-"""The blueprint of OpenSearch brings every index back, with a real server of it."""
+"""The blueprint of OpenSearch restores all indices, with a real server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.usefixtures("mounts"), pytest.mark.long]
 BOOKS = 500
 LOGIN = 'us"er:p"a\\s{s'
 SETTINGS_OF_ITS_OWN = ("creation_date", "uuid", "version", "provided_name")
-"""What no two indices have in common."""
+"""Settings that differ between any two indices."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def folder(tmp_path: Path, blueprints: Path, opensearch: Path, port: int) -> Pat
     for name in ("README.md", "objects.yaml"):
         text = (folder / name).read_text().replace("9200", str(port))
         text = text.replace("- opensearch\n", f"- {opensearch}\n")
-        # A plugin of the distribution, which this server has not got.
+        # This server lacks a plugin of the distribution.
         text = text.replace("            - -Eplugins.security.disabled=true\n", "")
         (folder / name).write_text(text)
     return folder
@@ -75,24 +75,24 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 
 class OpenSearch:
-    """A client of a server."""
+    """Client of a server."""
 
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/"
 
     def ask(self, method: str, path: str, *body: Any) -> Any:
-        """Ask with a document as the body, or with several lines of them."""
+        """Send a request with a document, or with several lines of JSON."""
         text = "".join(json.dumps(line) + "\n" for line in body)
         headers = {"content-type": "application/x-ndjson" if body[1:] else "application/json"}
         answer = urllib3.request(
             method, self._url + path, body=text, headers=headers, timeout=60, retries=False
         )
         assert answer.status < 400, answer.data
-        # Numbers exactly as the server gives them.
+        # Numbers exactly as the server returns them.
         return json.loads(answer.data, parse_float=str) if answer.data else None
 
     def everything(self) -> dict[str, Any]:
-        """Give all that it knows of its indices and data streams, document by document."""
+        """Return all data of its indices and data streams, document by document."""
         self.ask("POST", "_refresh")
         indices: dict[str, Any] = self.ask("GET", "*?expand_wildcards=all")
         for name, index in indices.items():
@@ -101,7 +101,7 @@ class OpenSearch:
                 del settings[setting]
             query = f"{name}/_search?size=10000&version=true&seq_no_primary_term=true"
             hits = self.ask("GET", query)["hits"]["hits"]
-            # A restore is a new term of each shard.
+            # A restore increases the term of every shard.
             index["documents"] = sorted((hit | {"_primary_term": 0} for hit in hits), key=str)
         streams = self.ask("GET", "_data_stream")["data_streams"]
         return {**indices, "streams": [stream["name"] for stream in streams]}
@@ -114,7 +114,7 @@ def server(port: int) -> OpenSearch:
 
 @pytest.fixture
 def guarded(port: int) -> Iterator[str]:
-    """Give the address of who lets nobody through to the server without the password."""
+    """Return the address of a proxy that requires the password."""
 
     class Guard(BaseHTTPRequestHandler):
         def do(self) -> None:
@@ -129,10 +129,10 @@ def guarded(port: int) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(response.data)
 
-        do_GET = do_PUT = do_POST = do_DELETE = do  # noqa: N815 - as the library wants
+        do_GET = do_PUT = do_POST = do_DELETE = do  # noqa: N815 - name of the library
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     guard = ThreadingHTTPServer(("127.0.0.1", 0), Guard)
     thread = Thread(target=guard.serve_forever, daemon=True)
@@ -144,7 +144,7 @@ def guarded(port: int) -> Iterator[str]:
 
 
 def fill(server: OpenSearch) -> None:
-    """Make what a search server has: analyzers, aliases, routing, numbers, a data stream."""
+    """Create usual contents: analyzers, aliases, routing, numbers, a data stream."""
     analyzer = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase"]}
     settings = {"number_of_shards": 3, "number_of_replicas": 0}
     properties = {
@@ -163,7 +163,7 @@ def fill(server: OpenSearch) -> None:
     )
     lines: list[Any] = []
     for n in range(BOOKS):
-        # Beyond what is exact for floating point, and a text that looks like such a number.
+        # Beyond the precision of floating point, and a text that looks like such a number.
         book = {"isbn": 2**53 + n, "serial": str(2**63 + n), "price": n / 7, "nothing": None}
         book |= {"title": f'"Zoë" {n}\\\n\u2028', "where": {"lat": n / 10, "lon": 1.0}}
         lines += [{"index": {"_id": f"a b/{n}", "routing": f"r{n % 5}"}}, book]
@@ -178,8 +178,8 @@ def fill(server: OpenSearch) -> None:
     server.ask("PUT", ".hidden", {"settings": {**settings, "hidden": True}})
 
 
-def given(stage: Stage, folder: Path, location: Location) -> None:
-    """Put the server up, with a Profile of the real store."""
+def create_objects(stage: Stage, folder: Path, location: Location) -> None:
+    """Create the server's objects, with a Profile of the real store."""
     text = (folder / "objects.yaml").read_text()
     credential = location.credential
     for usual, own in {
@@ -194,7 +194,7 @@ def given(stage: Stage, folder: Path, location: Location) -> None:
     stage.given_text(text).stand()
 
 
-def test_opensearch_has_every_index_again_after_a_restore(
+def test_restore_of_opensearch_has_all_indices(
     blueprint_stage: Stage,
     folder: Path,
     server: OpenSearch,
@@ -203,7 +203,7 @@ def test_opensearch_has_every_index_again_after_a_restore(
     tmp_path: Path,
 ) -> None:
     stage = blueprint_stage.use_processes()
-    given(stage, folder, location)
+    create_objects(stage, folder, location)
     username, _, password = LOGIN.partition(":")
     metadata = {"name": "search", "namespace": "shop"}
     login = {"username": username, "password": password}
@@ -235,13 +235,13 @@ def test_opensearch_has_every_index_again_after_a_restore(
     assert later.pop("later")["documents"][0]["_source"] == {"stays": True}
     assert later == before
 
-    # A snapshot that is gone removes nothing.
+    # A missing snapshot removes nothing.
     gone = {"snapshot": {"keyValue": {"path": "opensearch/gone.tar.gz"}}}
     failed = stage.run(blueprint, "restore", artifacts=gone, **action)
     assert failed.state == "failed"
     assert server.everything()["books"] == before["books"]
 
-    # Nothing stays beside the server, and no repository in it, whatever went wrong.
+    # No files remain next to the server, and no repository in it, after failures either.
     assert server.ask("GET", "_snapshot") == {}
     volumes = list((tmp_path / "stage").rglob("snapshots-search-0-*"))
     assert [path for volume in volumes for path in volume.iterdir()] == []
@@ -252,7 +252,7 @@ def test_opensearch_has_every_index_again_after_a_restore(
     assert list(store.list("")) == []
 
 
-def test_what_the_readme_of_opensearch_says_can_be_typed(
+def test_commands_in_the_readme_of_opensearch_work(
     kanister: CommandLine, folder: Path, tmp_path: Path
 ) -> None:
     assert folder.is_relative_to(tmp_path)

@@ -1,4 +1,4 @@
-"""What the READMEs of the blueprints tell people to type does what they say."""
+"""The commands in the READMEs of the blueprints work as described."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 @pytest.fixture
 def place(tmp_path: Path, blueprints: Path) -> Path:
-    """Where people have the blueprints, and type."""
+    """Working folder of a user with the blueprints."""
     shutil.copytree(blueprints, tmp_path / "blueprints")
     return tmp_path
 
 
 def commands_in(readme: Path) -> list[list[str]]:
-    """Give what stands in the shell blocks of a README, command by command."""
+    """Return the commands in the shell blocks of a README."""
     text = "".join(_BLOCK.findall(readme.read_text()))
     lines = text.replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
 
 def type_all(kanister: CommandLine, place: Path, name: str, *more: str) -> list[str]:
-    """Type every command of a README, with `more` where a server is meant."""
+    """Run all commands of a README, with `more` options for the server."""
     outputs = []
     for first, *words in commands_in(place / "blueprints" / name / "README.md"):
         assert first == "kanister-py"
@@ -53,15 +53,13 @@ def type_all(kanister: CommandLine, place: Path, name: str, *more: str) -> list[
         pytest.param("pvc-files", "restore/unpack", id="pvc-files"),
     ],
 )
-def test_what_a_readme_says_can_be_typed(
+def test_commands_in_a_readme_work(
     kanister: CommandLine, place: Path, name: str, want: str
 ) -> None:
     assert want in type_all(kanister, place, name)[-1]
 
 
-def test_what_the_readme_of_the_http_hook_says_can_be_typed(
-    kanister: CommandLine, place: Path
-) -> None:
+def test_commands_in_the_readme_of_the_http_hook_work(kanister: CommandLine, place: Path) -> None:
     program("python3", "python3")
     port = str(free_port())
     for name in ("README.md", "objects.yaml"):
@@ -70,10 +68,10 @@ def test_what_the_readme_of_the_http_hook_says_can_be_typed(
     assert "export/resume" in type_all(kanister, place, "http-hook")[-1]
 
 
-def test_what_the_readme_of_redis_says_can_be_typed(kanister: CommandLine, place: Path) -> None:
+def test_commands_in_the_readme_of_redis_work(kanister: CommandLine, place: Path) -> None:
     program("redis-server", "redis-server")
     program("redis-cli", "redis-tools")
-    # Another program here may use the port that the README speaks of.
+    # Another program on this machine may use the port in the README.
     port = str(free_port())
     objects = place / "blueprints/redis/objects.yaml"
     objects.write_text(objects.read_text().replace("6379", port))
@@ -81,7 +79,7 @@ def test_what_the_readme_of_redis_says_can_be_typed(kanister: CommandLine, place
     assert "restore/start" in outputs[-1]
 
 
-def test_what_the_readme_of_postgresql_says_can_be_typed(
+def test_commands_in_the_readme_of_postgresql_work(
     kanister: CommandLine, place: Path, postgresql: Server
 ) -> None:
     postgresql.ask("CREATE TABLE t AS SELECT 1 AS one")
@@ -89,7 +87,7 @@ def test_what_the_readme_of_postgresql_says_can_be_typed(
     assert "restore/restore" in outputs[-1]
 
 
-def test_what_the_readme_of_mariadb_says_can_be_typed(
+def test_commands_in_the_readme_of_mariadb_work(
     kanister: CommandLine, place: Path, mariadb: Server
 ) -> None:
     mariadb.ask("CREATE TABLE t AS SELECT 1 AS one")

@@ -1,4 +1,4 @@
-"""Files of a volume go into a real object store, and come back: through kando, and by restic."""
+"""Files of a volume are backed up to a real object store and restored: with kando and restic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 @pytest.fixture
 def cluster(tmp_path: Path, location: Location, blueprints: Path) -> Iterator[Cluster]:
-    """A cluster with the objects of the blueprint, its Profile filled in."""
+    """A cluster with the objects of the blueprint, and its Profile filled in."""
     cluster = MemoryCluster(clock=SystemClock())
     pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
     cluster.attach_pods(pods.node)
@@ -62,8 +62,8 @@ def run(cluster: Cluster, blueprint: Any, action: str, **more: Any) -> Mapping[s
     ran = run_blueprint(blueprint, action, settings=RunSettings(cluster=cluster), **more)
     status = ran.wait(180).status
     assert status["state"] == "complete", status["error"]
-    found: Mapping[str, Any] = status["actions"][0]
-    return found
+    action_status: Mapping[str, Any] = status["actions"][0]
+    return action_status
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def run(cluster: Cluster, blueprint: Any, action: str, **more: Any) -> Mapping[s
         pytest.param("pvc-files", "", id="through kando"),
     ],
 )
-def test_files_are_all_there_again_after_a_restore(
+def test_restore_has_all_files(
     cluster: Cluster, location: Location, blueprints: Path, tmp_path: Path, name: str, left: str
 ) -> None:
     helper = tmp_path / "in-volume.yaml"

@@ -1,4 +1,4 @@
-"""A blueprint gets the version it asks for, hears what is wrong with it, or is refused."""
+"""Versions in a blueprint: used as requested, with a notice, or rejected."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
     ],
 )
 @pytest.mark.usefixtures("with_plugin")
-def test_a_blueprint_gets_the_version_it_asks_for_or_hears_why_not(
+def test_requested_version_is_used_or_rejected(
     blueprint_stage: Stage,
     repository: Path,
     name: str,

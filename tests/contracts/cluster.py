@@ -1,7 +1,7 @@
-"""Contract of clusters, whichever stands behind the port.
+"""Contract of Kubernetes clusters.
 
-Only what a real API server does by itself is stated here: nothing that needs
-a controller (garbage collection, emptying a namespace) or a kubelet.
+It covers only the behaviour of an API server itself: nothing that needs a controller (garbage
+collection, deletion of a namespace's contents) or a kubelet.
 """
 
 from __future__ import annotations
@@ -167,12 +167,12 @@ def version_of(obj: KubeObject) -> str:
 
 
 def first(events: Iterator[WatchEvent], count: int) -> list[tuple[str, str]]:
-    """Take so many events, as type and name."""
+    """Return the type and name of the first events."""
     return [(str(event.type), event.object["metadata"]["name"]) for event in islice(events, count)]
 
 
 def wait_until_served(cluster: Cluster, resource: GroupVersionResource) -> None:
-    """Outlast the moment in which an API server does not list yet what it has established."""
+    """Wait until the API server serves a definition that is already established."""
     end = time.monotonic() + 30
     while True:
         try:
@@ -187,7 +187,7 @@ def wait_until_served(cluster: Cluster, resource: GroupVersionResource) -> None:
 
 
 def published_schema(cluster: Cluster, resource: GroupVersionResource) -> Mapping[str, Any]:
-    """Outlast the time that an API server takes to describe what it serves already."""
+    """Wait until the API server publishes the schema of a served kind."""
     end = time.monotonic() + 60
     while True:
         schema = cluster.schema_of(resource.api_version, resource.resource.capitalize())
@@ -198,10 +198,10 @@ def published_schema(cluster: Cluster, resource: GroupVersionResource) -> Mappin
 
 
 class ClusterContract:
-    """What every Cluster does, whichever stands behind it."""
+    """Behaviour of every implementation of Cluster."""
 
     promises_bookmarks = True
-    """Whether a quiet watch surely hears how far it has come: Kubernetes only tries to say."""
+    """Whether a quiet watch reliably receives bookmarks; Kubernetes does not guarantee them."""
 
     @pytest.fixture
     def cluster(self) -> Cluster:
@@ -216,7 +216,7 @@ class ClusterContract:
 
     @pytest.fixture
     def widgets(self, cluster: Cluster) -> Iterator[GroupVersionResource]:
-        """A kind of the test's own, in service."""
+        """A custom kind of this test, already served."""
         plural = (
             f"widget{uuid.uuid4().hex[:8].translate(str.maketrans('0123456789', 'ghijklmnop'))}s"
         )
@@ -246,7 +246,7 @@ class ClusterContract:
 
     # Creating and reading
 
-    def test_a_new_object_gets_an_identity_of_its_own(
+    def test_created_object_has_uid_version_and_timestamp(
         self, cluster: Cluster, namespace: str
     ) -> None:
         created = cluster.create(config_map(namespace))
@@ -255,47 +255,43 @@ class ClusterContract:
         assert int(version_of(created)) > 0
         assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == created
 
-    def test_what_is_handed_in_is_not_changed(self, cluster: Cluster, namespace: str) -> None:
+    def test_arguments_are_not_changed(self, cluster: Cluster, namespace: str) -> None:
         manifest = config_map(namespace)
         cluster.create(manifest)
         assert manifest == config_map(namespace)
 
-    def test_what_is_handed_out_belongs_to_the_reader(
+    def test_returned_objects_may_be_changed_by_the_caller(
         self, cluster: Cluster, namespace: str
     ) -> None:
         cluster.create(config_map(namespace))["data"]["colour"] = "green"
         read = cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
         assert read["data"] == {"colour": "red"}
 
-    def test_a_name_is_taken_only_once(self, cluster: Cluster, namespace: str) -> None:
+    def test_creating_an_existing_name_fails(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace))
         with pytest.raises(AlreadyExists) as caught:
             cluster.create(config_map(namespace))
         assert caught.value.message == 'configmaps "settings" already exists'
 
-    def test_an_object_that_is_not_there_is_named_in_the_error(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_not_found_names_the_object(self, cluster: Cluster, namespace: str) -> None:
         with pytest.raises(NotFound) as caught:
             cluster.get(DEPLOYMENTS, "nobody", namespace=namespace)
         assert caught.value.message == 'deployments.apps "nobody" not found'
         assert caught.value.reason == "NotFound"
 
-    def test_a_kind_that_nobody_defined_has_no_match(self, cluster: Cluster) -> None:
+    def test_unknown_kind_raises_no_match(self, cluster: Cluster) -> None:
         with pytest.raises(NoMatch) as caught:
             cluster.resource_for("nowhere.example.org/v1", "Nothing")
         assert 'no matches for kind "Nothing"' in caught.value.message
 
-    def test_kinds_are_found_by_their_names(self, cluster: Cluster) -> None:
+    def test_resource_is_found_by_kind(self, cluster: Cluster) -> None:
         kind = cluster.resource_for("apps/v1", "Deployment")
         assert kind.gvr == DEPLOYMENTS
         assert (kind.is_namespaced, kind.has_status, kind.has_scale) == (True, True, True)
         assert cluster.resource_for("v1", "Namespace").is_namespaced is False
         assert cluster.describe(CONFIG_MAPS).kind == "ConfigMap"
 
-    def test_a_generated_name_begins_with_what_was_asked_for(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_generated_name_starts_with_the_prefix(self, cluster: Cluster, namespace: str) -> None:
         manifest = config_map(namespace)
         manifest["metadata"] = {"generateName": "job-", "namespace": namespace}
         names = {cluster.create(manifest)["metadata"]["name"] for _ in range(5)}
@@ -303,14 +299,14 @@ class ClusterContract:
         assert all(name.startswith("job-") and len(name) == len("job-") + 5 for name in names)
 
     @pytest.mark.parametrize("name", ["Settings", "a_b", "-a", "a" * 254])
-    def test_a_name_that_dns_would_not_take_is_refused_with_its_path(
+    def test_invalid_name_is_rejected_with_its_path(
         self, cluster: Cluster, namespace: str, name: str
     ) -> None:
         with pytest.raises(Invalid) as caught:
             cluster.create(config_map(namespace, name))
         assert [cause.field for cause in caught.value.causes] == ["metadata.name"]
 
-    def test_every_complaint_is_told_at_once(self, cluster: Cluster, namespace: str) -> None:
+    def test_all_problems_are_reported_together(self, cluster: Cluster, namespace: str) -> None:
         wrong = deployment(namespace)
         wrong["spec"]["selector"] = {"matchLabels": {"app": "other"}}
         wrong["metadata"]["labels"] = {"bad key": "x"}
@@ -321,7 +317,7 @@ class ClusterContract:
             "spec.template.metadata.labels",
         }
 
-    def test_a_complaint_about_a_second_container_names_its_own_place(
+    def test_problem_of_second_container_has_its_index(
         self, cluster: Cluster, namespace: str
     ) -> None:
         mount = {"name": "nowhere", "mountPath": "/data"}
@@ -339,19 +335,17 @@ class ClusterContract:
             "spec.containers[1].volumeMounts[0].name",
         ]
 
-    def test_an_object_without_kind_is_a_bad_request(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_object_without_kind_is_a_bad_request(self, cluster: Cluster, namespace: str) -> None:
         with pytest.raises(BadRequest):
             cluster.create({"apiVersion": "v1", "metadata": {"name": "x", "namespace": namespace}})
 
-    def test_a_dry_run_leaves_nothing_behind(self, cluster: Cluster, namespace: str) -> None:
+    def test_dry_run_stores_nothing(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(config_map(namespace))
         would_be = cluster.replace({**created, "data": {"colour": "blue"}}, dry_run=True)
         assert would_be["data"] == {"colour": "blue"}
         assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == created
 
-    def test_texts_of_a_secret_become_data(self, cluster: Cluster, namespace: str) -> None:
+    def test_string_data_of_a_secret_becomes_data(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(
             {
                 "apiVersion": "v1",
@@ -364,16 +358,16 @@ class ClusterContract:
         assert created["type"] == "Opaque"
         assert "stringData" not in created
 
-    def test_a_status_sent_along_with_a_new_object_is_dropped(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_status_of_a_created_object_is_dropped(self, cluster: Cluster, namespace: str) -> None:
         manifest = deployment(namespace)
         manifest["status"] = {"replicas": 7}
         assert cluster.create(manifest)["status"] == {}
 
     # Replacing
 
-    def test_a_write_over_a_newer_object_is_refused(self, cluster: Cluster, namespace: str) -> None:
+    def test_replacing_an_outdated_version_is_a_conflict(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
         read = cluster.create(config_map(namespace))
         cluster.replace({**read, "data": {"colour": "blue"}})
         with pytest.raises(Conflict) as caught:
@@ -383,17 +377,15 @@ class ClusterContract:
             "colour": "blue"
         }
 
-    def test_a_write_without_a_version_goes_over_whatever_is_there(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_replacing_without_a_version_succeeds(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace))
         assert cluster.replace(config_map(namespace, size="9"))["data"] == {"size": "9"}
 
-    def test_what_is_not_there_cannot_be_replaced(self, cluster: Cluster, namespace: str) -> None:
+    def test_replacing_a_missing_object_fails(self, cluster: Cluster, namespace: str) -> None:
         with pytest.raises(NotFound):
             cluster.replace(config_map(namespace))
 
-    def test_a_write_for_another_object_of_the_same_name_is_refused(
+    def test_replacing_with_another_uid_is_a_conflict(
         self, cluster: Cluster, namespace: str
     ) -> None:
         old = cluster.create(config_map(namespace))
@@ -402,9 +394,7 @@ class ClusterContract:
         with pytest.raises(Conflict):
             cluster.replace(old)
 
-    def test_identity_survives_whatever_a_write_says(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_replacing_does_not_change_the_identity(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(config_map(namespace))
         sent = config_map(namespace, size="1")
         sent["metadata"]["creationTimestamp"] = "2001-01-01T00:00:00Z"
@@ -412,9 +402,7 @@ class ClusterContract:
         for key in ("uid", "creationTimestamp"):
             assert written["metadata"][key] == created["metadata"][key]
 
-    def test_a_write_that_changes_nothing_makes_no_new_version(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_unchanged_write_keeps_the_version(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(config_map(namespace))
         assert version_of(cluster.replace(created)) == version_of(created)
         patched = cluster.patch(
@@ -422,13 +410,13 @@ class ClusterContract:
         )
         assert version_of(patched) == version_of(created)
 
-    def test_versions_grow_over_the_whole_cluster(self, cluster: Cluster, namespace: str) -> None:
+    def test_versions_increase_across_the_cluster(self, cluster: Cluster, namespace: str) -> None:
         first_made = cluster.create(config_map(namespace, "a"))
         second = cluster.create(config_map(namespace, "b"))
         again = cluster.replace({**first_made, "data": {"x": "y"}})
         assert int(version_of(first_made)) < int(version_of(second)) < int(version_of(again))
 
-    def test_an_immutable_config_map_stays_as_it_is(self, cluster: Cluster, namespace: str) -> None:
+    def test_immutable_config_map_cannot_be_changed(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create({**config_map(namespace), "immutable": True})
         with pytest.raises(Invalid):
             cluster.replace({**created, "data": {"colour": "blue"}})
@@ -436,9 +424,7 @@ class ClusterContract:
             cluster.replace({**created, "immutable": False})
         cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
 
-    def test_the_selector_of_a_deployment_may_not_change(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_selector_of_a_deployment_is_immutable(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(deployment(namespace))
         created["spec"]["selector"]["matchLabels"]["tier"] = "a"
         created["spec"]["template"]["metadata"]["labels"]["tier"] = "a"
@@ -448,9 +434,7 @@ class ClusterContract:
 
     # Generation and status
 
-    def test_generation_counts_changes_of_what_is_wanted(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_generation_counts_changes_of_the_spec(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(deployment(namespace))
         assert created["metadata"]["generation"] == 1
         created["metadata"]["labels"] = {"a": "b"}
@@ -459,7 +443,7 @@ class ClusterContract:
         relabelled["spec"]["replicas"] = 3
         assert cluster.replace(relabelled)["metadata"]["generation"] == 2
 
-    def test_status_is_written_apart_from_the_rest(self, cluster: Cluster, namespace: str) -> None:
+    def test_status_is_replaced_separately(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(deployment(namespace))
         created["status"] = {"replicas": 2, "observedGeneration": 1}
         created["spec"]["replicas"] = 9
@@ -473,9 +457,7 @@ class ClusterContract:
         assert written["spec"]["replicas"] == 4
         assert written["status"]["replicas"] == 2
 
-    def test_a_patch_of_the_status_leaves_the_rest_alone(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_status_patch_changes_only_the_status(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(deployment(namespace))
         patched = cluster.patch(
             DEPLOYMENTS,
@@ -487,7 +469,7 @@ class ClusterContract:
         assert patched["status"]["replicas"] == 1
         assert patched["spec"]["replicas"] == 2
 
-    def test_a_kind_without_status_has_no_place_for_one(
+    def test_kind_without_status_subresource_is_not_found(
         self, cluster: Cluster, namespace: str
     ) -> None:
         created = cluster.create(config_map(namespace))
@@ -496,14 +478,14 @@ class ClusterContract:
 
     # Patches
 
-    def test_a_merge_patch_sets_and_removes(self, cluster: Cluster, namespace: str) -> None:
+    def test_merge_patch_sets_and_removes_fields(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace, a="1", b="2"))
         patched = cluster.patch(
             CONFIG_MAPS, "settings", {"data": {"a": None, "c": "3"}}, namespace=namespace
         )
         assert patched["data"] == {"b": "2", "c": "3"}
 
-    def test_a_patch_with_a_stale_version_is_refused(
+    def test_patch_with_outdated_version_is_a_conflict(
         self, cluster: Cluster, namespace: str
     ) -> None:
         created = cluster.create(config_map(namespace))
@@ -512,9 +494,7 @@ class ClusterContract:
         with pytest.raises(Conflict):
             cluster.patch(CONFIG_MAPS, "settings", patch, namespace=namespace)
 
-    def test_a_json_patch_is_done_whole_or_not_at_all(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_json_patch_is_atomic(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace, a="1"))
         with pytest.raises(Invalid):
             cluster.patch(
@@ -540,7 +520,7 @@ class ClusterContract:
         )
         assert patched["data"] == {"b": "2"}
 
-    def test_a_strategic_patch_merges_containers_by_name(
+    def test_strategic_patch_merges_containers_by_name(
         self, cluster: Cluster, namespace: str
     ) -> None:
         cluster.create(deployment(namespace))
@@ -552,12 +532,12 @@ class ClusterContract:
             namespace=namespace,
             patch_type=PatchType.STRATEGIC,
         )
-        found = {c["name"]: c for c in patched["spec"]["template"]["spec"]["containers"]}
-        assert found["main"]["image"] == "web:2"
-        assert {e["name"] for e in found["main"]["env"]} == {"A", "B"}
-        assert found["side"]["image"] == "side:1"
+        merged = {c["name"]: c for c in patched["spec"]["template"]["spec"]["containers"]}
+        assert merged["main"]["image"] == "web:2"
+        assert {e["name"] for e in merged["main"]["env"]} == {"A", "B"}
+        assert merged["side"]["image"] == "side:1"
 
-    def test_a_strategic_patch_can_delete_one_item_of_a_list(
+    def test_strategic_patch_deletes_an_item_of_a_list(
         self, cluster: Cluster, namespace: str
     ) -> None:
         cluster.create(deployment(namespace))
@@ -574,44 +554,40 @@ class ClusterContract:
         )
         assert [c["name"] for c in patched["spec"]["template"]["spec"]["containers"]] == ["main"]
 
-    def test_a_patch_may_not_rename(self, cluster: Cluster, namespace: str) -> None:
+    def test_patch_cannot_change_the_name(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace))
         with pytest.raises(BadRequest):
             cluster.patch(
                 CONFIG_MAPS, "settings", {"metadata": {"name": "other"}}, namespace=namespace
             )
 
-    def test_nothing_that_is_not_there_can_be_patched(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_patching_a_missing_object_fails(self, cluster: Cluster, namespace: str) -> None:
         with pytest.raises(NotFound):
             cluster.patch(CONFIG_MAPS, "settings", {"data": {}}, namespace=namespace)
 
     # Server-side apply
 
-    def test_applying_makes_and_then_changes(self, cluster: Cluster, namespace: str) -> None:
+    def test_apply_creates_and_then_updates(self, cluster: Cluster, namespace: str) -> None:
         applied = cluster.apply(config_map(namespace, a="1"), field_manager="one")
         changed = cluster.apply(config_map(namespace, a="2"), field_manager="one")
         assert changed["data"] == {"a": "2"}
         assert changed["metadata"]["uid"] == applied["metadata"]["uid"]
 
-    def test_applying_the_same_again_makes_no_new_version(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_unchanged_apply_keeps_the_version(self, cluster: Cluster, namespace: str) -> None:
         applied = cluster.apply(config_map(namespace, a="1"), field_manager="one")
         again = cluster.apply(config_map(namespace, a="1"), field_manager="one")
         assert version_of(again) == version_of(applied)
 
-    def test_what_was_applied_as_an_empty_map_may_be_filled(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_applied_empty_map_can_be_extended(self, cluster: Cluster, namespace: str) -> None:
         manifest = config_map(namespace)
         manifest["metadata"]["labels"] = {}
         cluster.apply(manifest, field_manager="one")
         applied = cluster.apply(labelled(namespace, "settings", tier="web"), field_manager="one")
         assert applied["metadata"]["labels"] == {"tier": "web"}
 
-    def test_nothing_has_two_controllers(self, cluster: Cluster, namespace: str) -> None:
+    def test_second_controller_reference_is_rejected(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
         def owned_by(uid: str) -> KubeObject:
             manifest = config_map(namespace)
             owner = {"apiVersion": "v1", "kind": "Secret", "name": uid, "uid": uid}
@@ -623,24 +599,20 @@ class ClusterContract:
         with pytest.raises(Invalid):
             cluster.apply(owned_by(second), field_manager="two", force=True)
 
-    def test_what_is_no_longer_applied_goes_and_what_others_set_stays(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_apply_removes_only_own_omitted_fields(self, cluster: Cluster, namespace: str) -> None:
         cluster.apply(config_map(namespace, a="1", b="1"), field_manager="one")
         cluster.apply(config_map(namespace, c="1"), field_manager="two")
         applied = cluster.apply(config_map(namespace, a="1"), field_manager="one")
         assert applied["data"] == {"a": "1", "c": "1"}
 
-    def test_a_field_of_another_manager_is_a_conflict_that_names_both(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_apply_conflict_names_the_other_manager(self, cluster: Cluster, namespace: str) -> None:
         cluster.apply(config_map(namespace, a="1"), field_manager="one")
         with pytest.raises(ApplyConflict) as caught:
             cluster.apply(config_map(namespace, a="2"), field_manager="two")
         assert caught.value.conflicts == (("one", ".data.a"),)
         assert caught.value.reason == "Conflict"
 
-    def test_force_takes_a_field_over(self, cluster: Cluster, namespace: str) -> None:
+    def test_forced_apply_takes_over_a_field(self, cluster: Cluster, namespace: str) -> None:
         cluster.apply(config_map(namespace, a="1", b="1"), field_manager="one")
         cluster.apply(config_map(namespace, a="2"), field_manager="two", force=True)
         with pytest.raises(ApplyConflict):
@@ -648,15 +620,13 @@ class ClusterContract:
         kept = cluster.apply(config_map(namespace, b="1"), field_manager="one")
         assert kept["data"] == {"a": "2", "b": "1"}
 
-    def test_two_managers_may_want_the_same(self, cluster: Cluster, namespace: str) -> None:
+    def test_two_managers_may_apply_the_same_value(self, cluster: Cluster, namespace: str) -> None:
         cluster.apply(config_map(namespace, a="1"), field_manager="one")
         cluster.apply(config_map(namespace, a="1"), field_manager="two")
         left = cluster.apply({**config_map(namespace), "data": {"b": "1"}}, field_manager="one")
         assert left["data"] == {"a": "1", "b": "1"}
 
-    def test_a_plain_write_takes_fields_from_who_applied_them(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_replace_takes_over_applied_fields(self, cluster: Cluster, namespace: str) -> None:
         cluster.apply(config_map(namespace, a="1"), field_manager="one")
         cluster.patch(
             CONFIG_MAPS,
@@ -669,7 +639,7 @@ class ClusterContract:
             cluster.apply(config_map(namespace, a="1"), field_manager="one")
         assert caught.value.conflicts == (("editor", ".data.a"),)
 
-    def test_containers_are_applied_by_name(self, cluster: Cluster, namespace: str) -> None:
+    def test_apply_merges_containers_by_name(self, cluster: Cluster, namespace: str) -> None:
         cluster.apply(deployment(namespace), field_manager="one")
         other = deployment(namespace)
         other["spec"] = {
@@ -690,7 +660,7 @@ class ClusterContract:
             ("one", '.spec.template.spec.containers[name="main"].image'),
         )
 
-    def test_applying_needs_a_manager(self, cluster: Cluster, namespace: str) -> None:
+    def test_apply_requires_a_field_manager(self, cluster: Cluster, namespace: str) -> None:
         with pytest.raises(Invalid):
             cluster.apply(config_map(namespace), field_manager="")
 
@@ -708,7 +678,7 @@ class ClusterContract:
             pytest.param("app=db,tier notin (back)", ["b"], id="both at once"),
         ],
     )
-    def test_label_selectors_choose(
+    def test_list_with_label_selector(
         self, cluster: Cluster, namespace: str, selector: str, want: list[str]
     ) -> None:
         cluster.create(labelled(namespace, "a", app="db", tier="back"))
@@ -718,7 +688,7 @@ class ClusterContract:
         mine = [o["metadata"]["name"] for o in listed if o["metadata"]["name"] in "abc"]
         assert mine == want
 
-    def test_field_selectors_choose(self, cluster: Cluster, namespace: str) -> None:
+    def test_list_with_field_selector(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace, "a"))
         cluster.create(config_map(namespace, "b"))
         listed = cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="metadata.name=b")
@@ -729,22 +699,16 @@ class ClusterContract:
         none = cluster.list(PODS, namespace=namespace, field_selector="status.phase=Running")
         assert len(none) == 0
 
-    def test_a_field_that_cannot_be_selected_by_is_refused(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_unsupported_field_selector_is_rejected(self, cluster: Cluster, namespace: str) -> None:
         with pytest.raises(BadRequest):
             cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="data.colour=red")
 
-    def test_a_list_without_a_namespace_sees_all_of_them(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_list_without_namespace_covers_all(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(labelled(namespace, "here", mark=namespace))
         listed = cluster.list(CONFIG_MAPS, label_selector=f"mark={namespace}")
         assert listed.items == [created]
 
-    def test_a_long_list_comes_in_pages_of_one_moment(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_pages_of_a_list_are_consistent(self, cluster: Cluster, namespace: str) -> None:
         for index in range(5):
             cluster.create(labelled(namespace, f"page-{index}", page="yes"))
         page = cluster.list(CONFIG_MAPS, namespace=namespace, label_selector="page", limit=2)
@@ -764,7 +728,7 @@ class ClusterContract:
 
     # Watching
 
-    def test_a_watch_tells_what_happened_after_its_point(
+    def test_watch_reports_changes_after_its_version(
         self, cluster: Cluster, namespace: str
     ) -> None:
         cluster.create(config_map(namespace, "before"))
@@ -777,7 +741,7 @@ class ClusterContract:
         ) as watch:
             assert first(iter(watch), 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
-    def test_a_watch_without_a_point_begins_with_what_is_there(
+    def test_watch_without_version_starts_with_existing_objects(
         self, cluster: Cluster, namespace: str
     ) -> None:
         cluster.create(labelled(namespace, "a", watched="yes"))
@@ -789,7 +753,7 @@ class ClusterContract:
             cluster.create(labelled(namespace, "b", watched="yes"))
             assert first(events, 1) == [("ADDED", "b")]
 
-    def test_an_object_that_stops_matching_is_told_as_deleted(
+    def test_object_that_stops_matching_is_reported_as_deleted(
         self, cluster: Cluster, namespace: str
     ) -> None:
         since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -808,7 +772,7 @@ class ClusterContract:
         ) as watch:
             assert first(iter(watch), 3) == [("ADDED", "b"), ("ADDED", "a"), ("DELETED", "b")]
 
-    def test_a_watch_of_one_name_hears_of_nothing_else(
+    def test_watch_of_one_name_reports_only_that_object(
         self, cluster: Cluster, namespace: str
     ) -> None:
         since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -824,18 +788,18 @@ class ClusterContract:
             cluster.delete(CONFIG_MAPS, "b", namespace=namespace)
             assert first(iter(watch), 2) == [("ADDED", "b"), ("DELETED", "b")]
 
-    def test_a_watch_ends_with_its_time(self, cluster: Cluster, namespace: str) -> None:
+    def test_watch_ends_after_its_timeout(self, cluster: Cluster, namespace: str) -> None:
         since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
         with cluster.watch(
             CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=1
         ) as watch:
             assert [event.type for event in watch] == []
 
-    def test_a_bookmark_says_how_far_a_quiet_watch_has_come(
+    def test_bookmark_advances_the_version_of_a_quiet_watch(
         self, cluster: Cluster, namespace: str
     ) -> None:
         since = cluster.list(SECRETS, namespace=namespace).resource_version
-        # Of this the watch is not told: it is quiet, and the version goes on all the same.
+        # The watch does not match this object, but the version of the cluster increases.
         cluster.create(
             {
                 "apiVersion": "v1",
@@ -858,9 +822,7 @@ class ClusterContract:
             assert mark.object["kind"] == "Secret"
             assert mark.object["metadata"].keys() == {"resourceVersion"}
 
-    def test_a_watch_from_another_thread_can_be_closed(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_watch_can_be_closed_by_another_thread(self, cluster: Cluster, namespace: str) -> None:
         since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
         watch = cluster.watch(CONFIG_MAPS, namespace=namespace, resource_version=since)
         seen: list[WatchEvent] = []
@@ -871,24 +833,24 @@ class ClusterContract:
         assert not reader.is_alive()
         assert seen == []
 
-    def test_a_watch_from_the_dawn_of_time_is_too_old(
+    def test_watch_from_a_too_old_version_expires(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         cluster.create(self.widget(widgets, namespace))
         self.forget_history(cluster)
         with pytest.raises(Expired) as caught:
-            # Said when the watch is opened, or when it is read: both will do.
+            # The error may be raised when the watch is opened or when it is read.
             list(
                 cluster.watch(widgets, namespace=namespace, resource_version="1", timeout_seconds=5)
             )
         assert "too old resource version" in caught.value.message
 
     def forget_history(self, cluster: Cluster) -> None:
-        """Have the cluster forget its history, where it does not by itself."""
+        """Make the cluster forget its history, if it does not do so by itself."""
 
     # Deleting
 
-    def test_what_is_deleted_is_gone(self, cluster: Cluster, namespace: str) -> None:
+    def test_deleted_object_is_gone(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace))
         cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
         with pytest.raises(NotFound):
@@ -896,9 +858,7 @@ class ClusterContract:
         with pytest.raises(NotFound):
             cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
 
-    def test_a_finalizer_keeps_an_object_until_it_is_taken_off(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_finalizer_delays_the_deletion(self, cluster: Cluster, namespace: str) -> None:
         manifest = config_map(namespace)
         manifest["metadata"]["finalizers"] = ["example.org/hold"]
         cluster.create(manifest)
@@ -919,9 +879,7 @@ class ClusterContract:
         with pytest.raises(NotFound):
             cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
 
-    def test_a_delete_that_means_another_object_is_refused(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_delete_with_another_uid_is_a_conflict(self, cluster: Cluster, namespace: str) -> None:
         created = cluster.create(config_map(namespace))
         with pytest.raises(Conflict):
             cluster.delete(CONFIG_MAPS, "settings", namespace=namespace, uid=str(uuid.uuid4()))
@@ -937,7 +895,9 @@ class ClusterContract:
 
     # Scale
 
-    def test_a_workload_is_scaled_through_its_scale(self, cluster: Cluster, namespace: str) -> None:
+    def test_workload_is_scaled_through_its_subresource(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
         cluster.create(deployment(namespace))
         scale = cluster.get(DEPLOYMENTS, "web", namespace=namespace, subresource="scale")
         assert scale["kind"] == "Scale"
@@ -953,7 +913,7 @@ class ClusterContract:
 
     # Custom resources
 
-    def test_a_custom_resource_is_defaulted_and_pruned(
+    def test_custom_resource_is_defaulted_and_pruned(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         manifest = self.widget(widgets, namespace, size=3, unknown="x")
@@ -961,7 +921,7 @@ class ClusterContract:
         assert created["spec"] == {"size": 3, "colour": "red"}
         assert created["metadata"]["generation"] == 1
 
-    def test_a_custom_resource_against_its_schema_is_refused_with_every_path(
+    def test_invalid_custom_resource_is_rejected_with_all_paths(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         with pytest.raises(Invalid) as caught:
@@ -975,7 +935,7 @@ class ClusterContract:
             pytest.param({"size": 99}, "spec", "nothing begins with 99", id="of a new object"),
         ],
     )
-    def test_a_custom_resource_that_breaks_a_rule_of_its_definition_is_refused(
+    def test_custom_resource_is_validated_with_cel_rules(
         self,
         cluster: Cluster,
         namespace: str,
@@ -990,7 +950,7 @@ class ClusterContract:
         assert cause.field == field
         assert why in str(cause)
 
-    def test_a_rule_about_a_change_is_judged_when_there_is_one(
+    def test_transition_rules_are_evaluated_on_updates(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         created = cluster.create(self.widget(widgets, namespace, size=5, serial="a"))
@@ -1004,7 +964,7 @@ class ClusterContract:
         assert [cause.field for cause in caught.value.causes] == ["spec.serial"]
         assert created["metadata"]["generation"] == 1
 
-    def test_a_definition_whose_rules_are_no_cel_is_refused(self, cluster: Cluster) -> None:
+    def test_definition_with_invalid_cel_is_rejected(self, cluster: Cluster) -> None:
         wrong = definition("sprockets")
         schema = wrong["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         schema["x-kubernetes-validations"] = [{"rule": "self.size >"}]
@@ -1013,7 +973,7 @@ class ClusterContract:
         fields = [cause.field for cause in caught.value.causes]
         assert any(field.endswith("x-kubernetes-validations[0].rule") for field in fields)
 
-    def test_the_schema_of_a_custom_kind_is_what_its_definition_says(
+    def test_schema_of_a_custom_kind_is_that_of_its_definition(
         self, cluster: Cluster, widgets: GroupVersionResource
     ) -> None:
         schema = published_schema(cluster, widgets)
@@ -1027,10 +987,10 @@ class ClusterContract:
         assert "$ref" not in json.dumps(schema)
         assert cluster.schema_of(widgets.api_version, "Sandwich") is None
 
-    def test_a_kind_that_nobody_defined_has_no_schema(self, cluster: Cluster) -> None:
+    def test_unknown_kind_has_no_schema(self, cluster: Cluster) -> None:
         assert cluster.schema_of("nobody.example.org/v1", "Widget") is None
 
-    def test_a_custom_status_is_kept_apart(
+    def test_custom_status_is_written_separately(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         manifest = self.widget(widgets, namespace)
@@ -1044,7 +1004,7 @@ class ClusterContract:
         ready["spec"]["size"] = 2
         assert cluster.replace(ready)["metadata"]["generation"] == 2
 
-    def test_a_custom_resource_takes_no_strategic_patch(
+    def test_strategic_patch_of_a_custom_resource_is_rejected(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         cluster.create(self.widget(widgets, namespace))
@@ -1059,14 +1019,14 @@ class ClusterContract:
         merged = cluster.patch(widgets, "w", {"spec": {"size": 2}}, namespace=namespace)
         assert merged["spec"]["size"] == 2
 
-    def test_a_custom_resource_is_replaced_only_over_a_version(
+    def test_replacing_a_custom_resource_requires_a_version(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         cluster.create(self.widget(widgets, namespace))
         with pytest.raises(Invalid):
             cluster.replace(self.widget(widgets, namespace, size=2))
 
-    def test_custom_resources_are_applied_by_field(
+    def test_apply_of_custom_resources_tracks_fields(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
         cluster.apply(self.widget(widgets, namespace, size=1), field_manager="one")

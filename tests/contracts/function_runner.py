@@ -1,4 +1,4 @@
-"""Contract of function runners, whichever stands behind the port."""
+"""Contract of function runners."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Echo(CompositionFunction):
 
 
 class Teller(CompositionFunction):
-    """Says in its context all that it was told, and everything that a response can say."""
+    """Returns its request in the context, and sets all fields of a response."""
 
     name = "function-teller"
 
@@ -95,7 +95,7 @@ class Broken(CompositionFunction):
 
 
 class Hanging(CompositionFunction):
-    """Answers only when it is let go, and then too late for everybody."""
+    """Responds only when the test releases it, after the call has timed out."""
 
     name = "function-hanging"
     let_go = threading.Event()
@@ -107,7 +107,7 @@ class Hanging(CompositionFunction):
 
 @contextmanager
 def hanging() -> Iterator[None]:
-    """Have the function above hang until the block ends; threads that wait in it end then."""
+    """Make the function above hang until the block ends."""
     Hanging.let_go.clear()
     try:
         yield
@@ -116,7 +116,7 @@ def hanging() -> Iterator[None]:
 
 
 class Counting(CompositionFunction):
-    """Would count its calls, if an instance lived longer than one."""
+    """Would count its calls if instances were reused."""
 
     name = "function-counting"
     calls = 0
@@ -127,7 +127,7 @@ class Counting(CompositionFunction):
 
 
 class Meddling(CompositionFunction):
-    """Changes what it was given, which it must not, and answers what it was told."""
+    """Changes its request, which is not allowed, and returns it."""
 
     name = "function-meddling"
 
@@ -144,7 +144,7 @@ FUNCTIONS = {
 
 
 def answer_stdin(name: str) -> None:
-    """Be the program that one of these functions is: a request in, a response out."""
+    """Act as the program for one of these functions: a request on stdin, a response on stdout."""
     import asyncio
 
     answer: Any = FUNCTIONS[name]().run(Request(json.load(sys.stdin)))
@@ -154,7 +154,7 @@ def answer_stdin(name: str) -> None:
 
 
 class Running(NamedTuple):
-    """A runner, and the revision by which it knows one of the functions above."""
+    """A runner, and the revision for one of the functions above."""
 
     runner: FunctionRunner
     revision: FunctionRevision
@@ -179,12 +179,12 @@ def request_with(**more: Any) -> FunctionRequest:
 
 
 class FunctionRunnerContract:
-    """What every FunctionRunner does, whichever stands behind it.
+    """Behaviour of every FunctionRunner.
 
-    Who runs it brings a fixture `start`, which gets one of `FUNCTIONS` going by name.
+    Subclasses provide a fixture `start` that starts one of `FUNCTIONS` by name.
     """
 
-    def test_what_a_function_leaves_alone_comes_back_as_it_went(self, start: Start) -> None:
+    def test_unchanged_state_is_returned_unchanged(self, start: Start) -> None:
         request = request_with()
         answer = start("function-echo")(request)
         assert answer.desired.data == request.desired.data
@@ -192,7 +192,7 @@ class FunctionRunnerContract:
         assert (answer.tag, answer.ttl_seconds) == ("a-tag", 60.0)
         assert (answer.results, answer.conditions, answer.requirements) == ((), (), None)
 
-    def test_all_that_a_request_can_say_arrives(self, start: Start) -> None:
+    def test_all_fields_of_a_request_arrive(self, start: Start) -> None:
         request = request_with(
             capabilities=("CAPABILITY_CAPABILITIES", "CAPABILITY_CONDITIONS"),
             input={"apiVersion": "v1", "kind": "In", "big": 2**53, "text": "ä€😀", "empty": {}},
@@ -204,11 +204,11 @@ class FunctionRunnerContract:
         seen = start("function-teller")(request).context.data["told"]
         assert seen == request.as_data()
 
-    def test_what_was_not_asked_for_is_absent(self, start: Start) -> None:
+    def test_fields_that_are_not_set_are_absent(self, start: Start) -> None:
         seen = start("function-teller")(request_with()).context.data["told"]
         assert sorted(seen) == ["context", "desired", "meta", "observed"]
 
-    def test_all_that_a_response_can_say_comes_back(self, start: Start) -> None:
+    def test_all_fields_of_a_response_are_returned(self, start: Start) -> None:
         answer = start("function-teller")(request_with())
         want = Teller().run(request_with().as_data())
         assert answer.desired.data == want["desired"]
@@ -219,7 +219,7 @@ class FunctionRunnerContract:
         assert (answer.tag, answer.ttl_seconds) == ("a-tag", 1.5)
         assert answer.is_fatal
 
-    def test_whole_numbers_stay_whole(self, start: Start) -> None:
+    def test_whole_numbers_remain_integers(self, start: Start) -> None:
         answer = start("function-teller")(request_with())
         status = answer.desired.data["composite"]["resource"]["status"]
         assert [type(status[key]) for key in ("n", "half")] == [int, float]
@@ -228,7 +228,7 @@ class FunctionRunnerContract:
         request = request_with()
         assert start("function-later")(request).desired.data == request.desired.data
 
-    def test_what_a_function_raises_is_an_error_that_names_where(self, start: Start) -> None:
+    def test_exception_of_a_function_names_step_and_revision(self, start: Start) -> None:
         running = start("function-broken")
         with pytest.raises(FunctionCallFailed, match="LookupError: no such thing") as caught:
             running(request_with())
@@ -236,7 +236,7 @@ class FunctionRunnerContract:
         assert caught.value.revision == running.revision.name
         assert "\n" not in caught.value.message
 
-    def test_a_function_that_hangs_is_given_up(self, start: Start) -> None:
+    def test_hanging_function_times_out(self, start: Start) -> None:
         running = start("function-hanging")
         began = time.monotonic()
         with hanging(), pytest.raises(FunctionTimedOut) as caught:
@@ -244,18 +244,18 @@ class FunctionRunnerContract:
         assert time.monotonic() - began < PATIENCE_SECONDS
         assert caught.value.step == "a-step"
 
-    def test_no_call_knows_of_another(self, start: Start) -> None:
+    def test_calls_share_no_state(self, start: Start) -> None:
         running = start("function-counting")
         counts = [running(request_with()).context.data["calls"] for _ in range(3)]
         assert counts == [1, 1, 1]
 
-    def test_a_function_cannot_change_what_its_caller_holds(self, start: Start) -> None:
+    def test_function_cannot_change_the_request_of_its_caller(self, start: Start) -> None:
         request = request_with()
         before = json.dumps(request.as_data())
         start("function-meddling")(request)
         assert json.dumps(request.as_data()) == before
 
-    def test_calls_may_come_from_many_threads_at_once(self, start: Start) -> None:
+    def test_concurrent_calls_from_many_threads(self, start: Start) -> None:
         running = start("function-echo")
 
         def call(number: int) -> Any:
@@ -264,13 +264,13 @@ class FunctionRunnerContract:
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(call, range(16))) == [f"t{number}" for number in range(16)]
 
-    def test_an_answer_goes_to_the_next_function_as_it_came(self, start: Start) -> None:
+    def test_response_is_passed_to_the_next_function_unchanged(self, start: Start) -> None:
         running = start("function-echo")
         first = running(request_with())
         second = running(request_with(desired=first.desired, context=first.context))
         assert second.desired.data == request_with().desired.data
 
-    def test_seven_megabytes_pass(self, start: Start) -> None:
+    def test_seven_megabytes_are_transferred(self, start: Start) -> None:
         large = {"resources": {f"r{n}": {"resource": {"data": "x" * 100_000}} for n in range(70)}}
         answer = start("function-echo")(request_with(desired=Part(large)))
         assert len(answer.desired.data["resources"]) == 70

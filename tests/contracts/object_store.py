@@ -1,4 +1,4 @@
-"""What every object store does, whichever stands behind the port."""
+"""Contract of object stores."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def keys(store: ObjectStore, prefix: str = "") -> list[str]:
 
 
 class ObjectStoreContract:
-    """What every object store does."""
+    """Behaviour of every object store."""
 
-    def test_what_was_put_comes_back(self, store: ObjectStore) -> None:
+    def test_stored_object_is_read_back(self, store: ObjectStore) -> None:
         assert store.put("folder/one", [b"hel", b"", b"lo"]) == 5
         assert read(store, "folder/one") == b"hello"
         assert store.head("folder/one").size == 5
@@ -47,13 +47,13 @@ class ObjectStoreContract:
         assert read(store, "empty") == b""
         assert store.head("empty").size == 0
 
-    def test_the_last_to_put_wins(self, store: ObjectStore) -> None:
+    def test_last_write_wins(self, store: ObjectStore) -> None:
         store.put("key", [b"first, and longer"])
         store.put("key", [b"second"])
         assert read(store, "key") == b"second"
 
     @pytest.mark.parametrize("key", KEYS)
-    def test_a_key_is_any_text(self, store: ObjectStore, key: str) -> None:
+    def test_key_may_contain_any_characters(self, store: ObjectStore, key: str) -> None:
         store.put(key, [b"x"])
         assert keys(store) == [key]
         assert read(store, key) == b"x"
@@ -61,9 +61,9 @@ class ObjectStoreContract:
         assert keys(store) == []
 
     @pytest.mark.parametrize("size", [8 * MIB, 45 * MIB + 7], ids=["whole parts", "and a rest"])
-    def test_a_long_object_comes_back_as_it_was(self, store: ObjectStore, size: int) -> None:
+    def test_large_object_is_read_back(self, store: ObjectStore, size: int) -> None:
         piece = os.urandom(MIB)
-        written, found = hashlib.sha256(), hashlib.sha256()
+        written, read_back = hashlib.sha256(), hashlib.sha256()
 
         def pieces() -> Iterator[bytes]:
             for start in range(0, size, MIB):
@@ -73,14 +73,12 @@ class ObjectStoreContract:
 
         assert store.put("long", pieces()) == size
         for chunk in store.get("long"):
-            found.update(chunk)
-        assert found.hexdigest() == written.hexdigest()
+            read_back.update(chunk)
+        assert read_back.hexdigest() == written.hexdigest()
         assert store.head("long").size == size
 
     @pytest.mark.parametrize("before", [0, 1, 30], ids=["at once", "early", "late"])
-    def test_a_put_that_breaks_off_leaves_what_was_there(
-        self, store: ObjectStore, before: int
-    ) -> None:
+    def test_failed_write_keeps_the_previous_object(self, store: ObjectStore, before: int) -> None:
         store.put("key", [b"old"])
 
         def breaking() -> Iterator[bytes]:
@@ -95,7 +93,7 @@ class ObjectStoreContract:
         assert read(store, "key") == b"old"
         assert keys(store) == ["key"]
 
-    def test_a_list_goes_by_the_text_of_the_key(self, store: ObjectStore) -> None:
+    def test_list_matches_prefixes_of_keys(self, store: ObjectStore) -> None:
         names = ["loc/a", "loc/sub/b", "location2", "lo", "lob/c", "z"]
         for name in names:
             store.put(name, [b"x"])
@@ -106,30 +104,30 @@ class ObjectStoreContract:
         assert keys(store, "none") == []
         assert keys(store, "none/of/them") == []
 
-    def test_a_list_tells_sizes(self, store: ObjectStore) -> None:
+    def test_list_reports_sizes(self, store: ObjectStore) -> None:
         store.put("a", [b"12345"])
         (stored,) = store.list("")
         assert (stored.key, stored.size) == ("a", 5)
         assert stored.modified.tzinfo is not None
 
-    def test_a_list_has_no_end_of_a_page(self, store: ObjectStore) -> None:
+    def test_list_is_not_limited_to_one_page(self, store: ObjectStore) -> None:
         for number in range(1203):
             store.put(f"many/{number:05}", [b"x"])
         assert len(keys(store, "many/")) == 1203
         assert store.delete(obj.key for obj in store.list("many/")) == 1203
         assert keys(store) == []
 
-    def test_what_is_gone_already_does_not_stop_a_delete(self, store: ObjectStore) -> None:
+    def test_deleting_missing_objects_succeeds(self, store: ObjectStore) -> None:
         for name in ("a", "c"):
             store.put(name, [b"x"])
         store.delete(["a", "b", "c"])
         assert keys(store) == []
 
-    def test_an_object_that_is_not_there_is_named(self, store: ObjectStore) -> None:
+    def test_missing_object_is_named(self, store: ObjectStore) -> None:
         for read_it in (store.head, lambda key: list(store.get(key))):
             with pytest.raises(ObjectMissing) as caught:
                 read_it("not/there")
             assert caught.value.key == "not/there"
 
-    def test_a_bucket_that_is_there_passes_the_check(self, store: ObjectStore) -> None:
+    def test_check_of_an_existing_bucket_succeeds(self, store: ObjectStore) -> None:
         store.check()

@@ -1,6 +1,6 @@
-"""Contract of clusters with pods, whichever runs them.
+"""Contract of clusters that run pods.
 
-`PodsContract` wants a fixture `cluster` that runs pods.
+Subclasses of `PodsContract` provide a fixture `cluster`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEADLINE_SECONDS = 180
 
 
 def pod(name: str, script: str, **spec: Any) -> KubeObject:
-    """A pod that runs a script once; `container` adds to its only container."""
+    """Return a pod that runs a script once; `container` adds fields to its only container."""
     container = {
         "name": "main",
         "image": "busybox",
@@ -79,7 +79,7 @@ def wait_for(
     *,
     namespace: str = NAMESPACE,
 ) -> KubeObject:
-    """Give an object as soon as it is as wanted; fail with its last state after a while."""
+    """Wait until an object is as expected, and return it. Fails with its last state."""
     last: KubeObject = {}
     with cluster.watch(resource, namespace=namespace, timeout_seconds=DEADLINE_SECONDS) as watch:
         for event in watch:
@@ -104,8 +104,8 @@ def wait_gone(
 
 
 def end_pod(cluster: Cluster, name: str, **options: Any) -> KubeObject:
-    """Delete a pod, and give its last state once it is gone."""
-    # Seen from before it was asked to go: it may be gone before anybody could look.
+    """Delete a pod, and return its last state once it is gone."""
+    # The watch starts before the deletion, because the pod may disappear quickly.
     since = cluster.list(PODS, namespace=NAMESPACE).resource_version
     with cluster.watch(
         PODS, namespace=NAMESPACE, resource_version=since, timeout_seconds=DEADLINE_SECONDS
@@ -135,13 +135,13 @@ def is_ready(obj: KubeObject) -> bool:
 
 
 def run(cluster: Cluster, obj: Mapping[str, Any]) -> KubeObject:
-    """Create a pod, and give it once it has ended."""
+    """Create a pod, and return it once it has ended."""
     cluster.create(obj)
     return wait_for(cluster, PODS, obj["metadata"]["name"], in_phase("Succeeded", "Failed"))
 
 
 def start(cluster: Cluster, obj: Mapping[str, Any]) -> KubeObject:
-    """Create a pod, and give it once it is ready."""
+    """Create a pod, and return it once it is ready."""
     cluster.create(obj)
     return wait_for(cluster, PODS, obj["metadata"]["name"], is_ready)
 
@@ -152,7 +152,7 @@ def log_of(cluster: Cluster, name: str, **options: Any) -> bytes:
 
 
 def wait_for_line(cluster: Cluster, name: str, line: bytes) -> None:
-    """Wait until a pod has written something."""
+    """Wait until a line is in the log of a pod."""
     read = b""
     with cluster.read_log(name, namespace=NAMESPACE, options=LogOptions(follow=True)) as stream:
         for piece in stream:
@@ -165,7 +165,7 @@ def wait_for_line(cluster: Cluster, name: str, line: bytes) -> None:
 def exec_in(
     cluster: Cluster, name: str, *command: str, stdin: bytes | None = None, container: str = ""
 ) -> tuple[int | None, bytes, bytes]:
-    """Run a command in a pod; give its exit code, stdout and stderr."""
+    """Run a command in a pod; returns its exit code, stdout and stderr."""
     written = {Channel.STDOUT: b"", Channel.STDERR: b""}
     with cluster.exec(
         name, command, namespace=NAMESPACE, container=container, has_stdin=stdin is not None
@@ -184,9 +184,9 @@ def terminated(obj: KubeObject, index: int = 0) -> Mapping[str, Any]:
 
 
 class PodsContract:
-    """What a user sees of pods on every cluster that runs them."""
+    """Behaviour of pods that users see on every cluster."""
 
-    def test_a_command_that_ends_well_makes_its_pod_succeed(self, cluster: Cluster) -> None:
+    def test_pod_succeeds_if_its_command_succeeds(self, cluster: Cluster) -> None:
         ended = run(cluster, pod("well", "echo done"))
         assert ended["status"]["phase"] == "Succeeded"
         state = terminated(ended)
@@ -194,34 +194,30 @@ class PodsContract:
         assert state["startedAt"] <= state["finishedAt"]
         assert log_of(cluster, "well") == b"done\n"
 
-    def test_a_command_that_fails_makes_its_pod_fail_with_its_exit_code(
-        self, cluster: Cluster
-    ) -> None:
+    def test_pod_fails_with_the_exit_code_of_its_command(self, cluster: Cluster) -> None:
         ended = run(cluster, pod("badly", "exit 42"))
         assert ended["status"]["phase"] == "Failed"
         state = terminated(ended)
         assert (state["exitCode"], state["reason"]) == (42, "Error")
 
-    def test_a_command_that_a_signal_kills_is_told_like_a_shell_tells_it(
-        self, cluster: Cluster
-    ) -> None:
+    def test_killed_command_has_the_exit_code_of_the_signal(self, cluster: Cluster) -> None:
         ended = run(cluster, pod("killed", "kill -KILL $$$$"))
         assert terminated(ended)["exitCode"] == 137
 
-    def test_the_log_holds_stdout_and_stderr_in_their_order(self, cluster: Cluster) -> None:
+    def test_log_contains_stdout_and_stderr_in_order(self, cluster: Cluster) -> None:
         run(cluster, pod("both", "echo one; echo two >&2; echo three"))
         assert log_of(cluster, "both") == b"one\ntwo\nthree\n"
 
-    def test_a_binary_log_comes_as_it_was_written(self, cluster: Cluster) -> None:
+    def test_binary_log_is_not_changed(self, cluster: Cluster) -> None:
         run(cluster, pod("binary", r"printf '\000\377\n\r\033[1m'"))
         assert log_of(cluster, "binary") == b"\x00\xff\n\r\x1b[1m"
 
-    def test_the_last_lines_of_a_log_can_be_asked_for(self, cluster: Cluster) -> None:
+    def test_last_lines_of_a_log_can_be_read(self, cluster: Cluster) -> None:
         run(cluster, pod("long", "for i in 1 2 3 4 5; do echo line $i; done"))
         assert log_of(cluster, "long", tail_lines=2) == b"line 4\nline 5\n"
         assert log_of(cluster, "long", limit_bytes=6) == b"line 1"
 
-    def test_following_a_log_goes_on_to_the_end_of_the_container(self, cluster: Cluster) -> None:
+    def test_followed_log_ends_with_the_container(self, cluster: Cluster) -> None:
         start(
             cluster,
             pod(
@@ -245,9 +241,7 @@ class PodsContract:
                     exec_in(cluster, "follow", "sh", "-c", "echo second > /tmp/go")
         assert read == b"first\nsecond\n"
 
-    def test_a_command_in_a_container_has_streams_and_exit_code_of_its_own(
-        self, cluster: Cluster
-    ) -> None:
+    def test_exec_has_separate_streams_and_exit_code(self, cluster: Cluster) -> None:
         start(cluster, pod("target", "exec sleep 1000"))
         result = exec_in(
             cluster, "target", "sh", "-c", "cat; echo wrong >&2; exit 3", stdin=b"given"
@@ -255,9 +249,7 @@ class PodsContract:
         assert result == (3, b"given", b"wrong\n")
         assert log_of(cluster, "target") == b""
 
-    def test_a_command_sees_the_files_and_the_environment_of_its_container(
-        self, cluster: Cluster
-    ) -> None:
+    def test_exec_sees_files_and_environment_of_the_container(self, cluster: Cluster) -> None:
         env = [{"name": "COLOUR", "value": "blue"}]
         start(
             cluster,
@@ -267,14 +259,14 @@ class PodsContract:
         code, out, _ = exec_in(cluster, "inside", "sh", "-c", "cat /tmp/f; echo $COLOUR")
         assert (code, out) == (0, b"data\nblue\n")
 
-    def test_a_command_in_a_container_that_is_not_there_is_refused(self, cluster: Cluster) -> None:
+    def test_exec_in_a_missing_container_fails(self, cluster: Cluster) -> None:
         start(cluster, pod("known", "exec sleep 1000"))
         with pytest.raises(BadRequest):
             exec_in(cluster, "known", "true", container="other")
         with pytest.raises(NotFound):
             exec_in(cluster, "unknown", "true")
 
-    def test_a_deleted_pod_is_asked_to_end_and_then_is_gone(self, cluster: Cluster) -> None:
+    def test_deleted_pod_is_terminated_and_then_gone(self, cluster: Cluster) -> None:
         script = "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.05; done"
         start(cluster, pod("polite", script))
         wait_for_line(cluster, "polite", b"up")
@@ -284,18 +276,14 @@ class PodsContract:
             assert b"".join(stream) == b"up\nasked\n"
         wait_gone(cluster, PODS, "polite")
 
-    def test_a_process_that_ignores_the_request_to_end_is_killed_after_the_grace(
-        self, cluster: Cluster
-    ) -> None:
+    def test_process_is_killed_after_the_grace_period(self, cluster: Cluster) -> None:
         script = "trap '' TERM; echo up; while :; do sleep 0.05; done"
         start(cluster, pod("deaf", script))
         wait_for_line(cluster, "deaf", b"up")
         ended = end_pod(cluster, "deaf", grace_period_seconds=1)
         assert terminated(ended)["exitCode"] == 137
 
-    def test_init_containers_run_in_order_and_share_folders_with_the_rest(
-        self, cluster: Cluster
-    ) -> None:
+    def test_init_containers_run_in_order_and_share_volumes(self, cluster: Cluster) -> None:
         mount = [{"name": "shared", "mountPath": "/data/shared"}]
 
         def init(name: str, script: str) -> dict[str, Any]:
@@ -329,9 +317,7 @@ class PodsContract:
         with pytest.raises(BadRequest):
             log_of(cluster, "early")
 
-    def test_a_sidecar_runs_beside_the_containers_and_ends_after_them(
-        self, cluster: Cluster
-    ) -> None:
+    def test_sidecar_ends_after_the_containers(self, cluster: Cluster) -> None:
         mount = [{"name": "shared", "mountPath": "/shared"}]
         sidecar = {
             "name": "side",
@@ -358,7 +344,7 @@ class PodsContract:
             lambda obj: "terminated" in obj["status"]["initContainerStatuses"][0]["state"],
         )
 
-    def test_the_containers_of_a_pod_run_at_the_same_time(self, cluster: Cluster) -> None:
+    def test_containers_of_a_pod_run_concurrently(self, cluster: Cluster) -> None:
         mount = [{"name": "shared", "mountPath": "/shared"}]
 
         def container(name: str, mine: str, other: str) -> dict[str, Any]:
@@ -392,14 +378,14 @@ class PodsContract:
             {"name": "URL", "value": "pg://$(HOST):$(S_port)/$(NOBODY)/$$(HOST)"},
         ]
         env_from = [{"prefix": "S_", "configMapRef": {"name": "settings"}}]
-        # Arguments are expanded before the shell sees them.
+        # Kubernetes expands variables in arguments before the shell sees them.
         args = ["-c", "echo '$(URL)' $POD $APP $PW ${NONE-unset}"]
         container = {"env": env, "envFrom": env_from, "command": ["sh"], "args": args}
         run(cluster, pod("env", "", container=container))
         want = b"pg://db.local:5432/$(NOBODY)/$(HOST) env env p@ss unset\n"
         assert log_of(cluster, "env") == want
 
-    def test_objects_are_files_with_the_names_and_modes_asked_for(self, cluster: Cluster) -> None:
+    def test_mounted_objects_have_the_requested_names_and_modes(self, cluster: Cluster) -> None:
         cluster.create(config_map("files", a="text a", b="text b"))
         cluster.create(secret("keys", key=b"\x00\x01"))
         mounts = [
@@ -466,7 +452,7 @@ class PodsContract:
         wait_for(cluster, PODS, "waits", in_phase("Succeeded"))
         assert log_of(cluster, "waits") == b"came\ncame"
 
-    def test_the_data_of_a_claim_outlives_its_pods(self, cluster: Cluster) -> None:
+    def test_data_of_a_claim_survives_its_pods(self, cluster: Cluster) -> None:
         cluster.create(claim("data"))
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
         mount = {"volumeMounts": [{"name": "data", "mountPath": "/var/lib/app/data"}]}
@@ -488,9 +474,7 @@ class PodsContract:
         assert log.endswith(b"refused\n")
         cluster.delete(PERSISTENT_VOLUME_CLAIMS, "data", namespace=NAMESPACE)
 
-    def test_a_container_that_fails_is_started_again_where_the_pod_says_so(
-        self, cluster: Cluster
-    ) -> None:
+    def test_failed_container_is_restarted_by_the_restart_policy(self, cluster: Cluster) -> None:
         script = "echo try >> /shared/f; cat /shared/f; [ $(wc -l < /shared/f) -ge 2 ]"
         ended = run(
             cluster,
@@ -509,7 +493,7 @@ class PodsContract:
         assert log_of(cluster, "again") == b"try\ntry\n"
         assert log_of(cluster, "again", previous=True) == b"try\n"
 
-    def test_a_pod_that_runs_too_long_fails(self, cluster: Cluster) -> None:
+    def test_pod_fails_after_its_active_deadline(self, cluster: Cluster) -> None:
         ended = run(
             cluster,
             pod(
@@ -522,7 +506,7 @@ class PodsContract:
         assert ended["status"]["phase"] == "Failed"
         assert ended["status"]["reason"] == "DeadlineExceeded"
 
-    def test_a_pod_is_ready_when_its_probe_says_so(self, cluster: Cluster) -> None:
+    def test_pod_is_ready_when_its_probe_succeeds(self, cluster: Cluster) -> None:
         probe = {"exec": {"command": ["cat", "/tmp/ready"]}, "periodSeconds": 1}
         obj = pod("probed", "echo up; exec sleep 1000", container={"readinessProbe": probe})
         cluster.create(obj)
@@ -531,12 +515,10 @@ class PodsContract:
         exec_in(cluster, "probed", "touch", "/tmp/ready")
         wait_for(cluster, PODS, "probed", is_ready)
 
-    def test_a_container_can_say_why_it_ended(self, cluster: Cluster) -> None:
+    def test_termination_message_is_in_the_status(self, cluster: Cluster) -> None:
         ended = run(cluster, pod("says", "echo -n 'out of coffee' > /dev/termination-log; exit 1"))
         assert terminated(ended)["message"] == "out of coffee"
 
-    def test_a_command_starts_in_its_working_folder_under_the_pods_name(
-        self, cluster: Cluster
-    ) -> None:
+    def test_command_has_working_folder_and_host_name(self, cluster: Cluster) -> None:
         run(cluster, pod("where", "pwd; hostname", container={"workingDir": "/tmp/made"}))
         assert log_of(cluster, "where") == b"/tmp/made\nwhere\n"

@@ -1,4 +1,4 @@
-"""Contract of clusters with our definitions: what they keep of a CompositionRevision."""
+"""Contract of clusters with our definitions: CompositionRevisions are immutable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.ports.cluster import Cluster
 REVISIONS = GroupVersionResource("apiextensions.crossplane.io", "v1", "compositionrevisions")
 
 
-def check_that_only_the_number_of_a_revision_changes(cluster: Cluster) -> None:
+def check_revisions_are_immutable_except_for_their_number(cluster: Cluster) -> None:
     step = {"step": "a", "functionRef": {"name": "f"}}
     spec = {
         "revision": 2,

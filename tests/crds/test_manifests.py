@@ -9,7 +9,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.yaml.documents import Document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from tests.contracts.revisions import check_that_only_the_number_of_a_revision_changes
+from tests.contracts.revisions import check_revisions_are_immutable_except_for_their_number
 from tests.crds.generate import (
     MODELS,
     disagreements,
@@ -32,7 +32,7 @@ def test_a_cluster_takes_every_manifest(path: Path) -> None:
 def test_only_the_number_of_a_composition_revision_changes() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.create(manifest("compositionrevisions"))
-    check_that_only_the_number_of_a_revision_changes(cluster)
+    check_revisions_are_immutable_except_for_their_number(cluster)
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""Between any two versions of a function, nothing that a blueprint means changes in silence."""
+"""An upgrade between any two versions of a function changes nothing silently."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def effective(entry: FunctionEntry, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("old", "new"), list(pairs()))
-def test_a_changed_default_is_in_the_diff(old: FunctionEntry, new: FunctionEntry) -> None:
+def test_diff_shows_changed_defaults(old: FunctionEntry, new: FunctionEntry) -> None:
     before, after = (version_reference(entry, load_function(entry)) for entry in (old, new))
     names = renamed(old, new)
     now = {argument["name"]: argument for argument in after["arguments"]}
@@ -83,7 +83,7 @@ def test_a_changed_default_is_in_the_diff(old: FunctionEntry, new: FunctionEntry
 
 
 @pytest.mark.parametrize(("old", "new"), list(pairs()))
-def test_an_upgrade_means_what_was_meant_before(old: FunctionEntry, new: FunctionEntry) -> None:
+def test_upgrade_keeps_the_meaning(old: FunctionEntry, new: FunctionEntry) -> None:
     listing = old.listing._replace(
         deprecated_in=old.source.releases[0].version,
         removed_in=None,
@@ -114,11 +114,11 @@ def test_an_upgrade_means_what_was_meant_before(old: FunctionEntry, new: Functio
     upgraded = parse_document(result.after).value["actions"]["go"]["phases"][0]
     assert upgraded["funcVersion"] == str(new.version)
     if any(finding.rule == "argument-missing" for finding in result.left):
-        return  # there is no default to keep: lint asks for the argument
+        return  # without a default to keep, lint reports the missing argument
     was, now = effective(old, args), effective(new, upgraded.get("args") or {})
     for name, value in was.items():
         other = listing.renamed_args.get(name, name)
         if other in now and now[other] != value:
-            # A default of nothing cannot be written; then it is said.
+            # A default of null cannot be written, so it is reported.
             assert value is None
             assert any(other in note for note in change.notes)

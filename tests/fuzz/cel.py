@@ -96,7 +96,7 @@ def _arguments(make: Any, count: int) -> str:
 
 
 def cel(choose: random.Random) -> bool:
-    """Evaluate an expression over hostile data: an answer or a `CelError`."""
+    """Evaluate an expression over hostile data: it returns a value or raises `CelError`."""
     try:
         compile_cel(_expression(choose, 4)).evaluate(_DATA, max_work=_WORK)
     except CelError:

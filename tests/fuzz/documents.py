@@ -1,4 +1,4 @@
-"""Mutated YAML: documents or an error with a place, and one meaning for every reader."""
+"""Mutated YAML: it is parsed or rejected with a position, and all parsers agree."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _DOCUMENTS = (
 
 
 def yaml_documents(choose: random.Random) -> bool:
-    """Read a mutation; what is read is written and read again, and read the short way."""
+    """Parse a mutation, write the result and parse that again, also with the fast parser."""
     text = mutated_text(choose.choice(_DOCUMENTS), _WORDS, choose)
     try:
         documents = parse_documents(text, repeated_keys_win=True)

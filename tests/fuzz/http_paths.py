@@ -1,4 +1,4 @@
-"""Paths of the endpoint in any spelling: nobody sees an object by a right to its path alone."""
+"""Mutated paths of the endpoint: a permission for a path does not give access to objects."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _give(namespace: str, name: str, _after: int) -> list[dict[str, Any]]:
 
 
 def _knows_every_path(_token: str, asked: Mapping[str, Any]) -> Access:
-    # A user with a right to every path of the endpoint, and to no ActionSet.
+    # A user with permission for all paths of the endpoint, and for no ActionSet.
     return Access.ALLOWED if "nonResourceAttributes" in asked else Access.FORBIDDEN
 
 
@@ -73,7 +73,7 @@ def _app() -> Guard:
 
 
 def http_path(choose: random.Random) -> bool:
-    """Ask for a mutated path; what answers is the route that the right was asked for."""
+    """Request a mutated path, and check that the authorized route responds."""
     del _SEEN[:]
     target = mutated_text(choose.choice(_PATHS), _WORDS, choose)
     path, _, query = target.partition("?")
@@ -83,7 +83,7 @@ def http_path(choose: random.Random) -> bool:
         "http_version": "1.1",
         "method": choose.choice(("GET", "GET", "GET", "HEAD", "POST", "TRACE")),
         "scheme": "http",
-        # As a server has it: bytes that are no text are replaced or refused before.
+        # A server replaces or rejects bytes that are not valid text.
         "path": unquote_to_bytes(path).decode("utf-8", "replace"),
         "raw_path": path.encode(),
         "query_string": query.encode(),

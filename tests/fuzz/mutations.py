@@ -1,4 +1,4 @@
-"""Mutations: a few bytes or words of something that is right, changed by chance."""
+"""Random mutations of valid input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def mutated(data: bytes, choose: random.Random) -> bytes:
-    """Change, take away or repeat some bytes."""
+    """Change, remove or repeat some bytes."""
     changed = bytearray(data)
     for _ in range(choose.randint(1, 3)):
         at = choose.randrange(len(changed))
@@ -25,7 +25,7 @@ def mutated(data: bytes, choose: random.Random) -> bytes:
 
 
 def mutated_text(text: str, words: Sequence[str], choose: random.Random) -> str:
-    """Change a text: some of it goes, comes twice, or is one of these words."""
+    """Remove or repeat parts of a text, or insert some of the words."""
     for _ in range(choose.randint(1, 4)):
         at = choose.randrange(len(text) + 1)
         end = min(len(text), at + choose.randint(0, 8))

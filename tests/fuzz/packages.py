@@ -1,4 +1,4 @@
-"""Mutated layers and packages of registries: what is in them, or one error."""
+"""Mutated layers and packages: they are read or rejected with the expected error."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _LAYERS = tuple(_layers())
 
 
 def oci_layer(choose: random.Random) -> bool:
-    """Look for a file in a mutated archive, packed before or after that, or not at all."""
+    """Search for a file in an archive that is mutated before or after compression."""
     layer, how = choose.choice(_LAYERS), choose.randrange(3)
     if how == 0:
         layer = mutated(gzip.compress(layer, mtime=0), choose)
@@ -81,7 +81,7 @@ def oci_layer(choose: random.Random) -> bool:
 
 
 def oci_package(choose: random.Random) -> bool:
-    """Read a mutated package, and a mutated reference to one."""
+    """Read a mutated package with a mutated reference."""
     with suppress(UsageError):
         parse_package_reference(mutated_text(choose.choice(_REFERENCES), ("@", ":", "/"), choose))
     try:

@@ -1,4 +1,4 @@
-"""Mutated templates in Go's language and in Jinja2: a text, or an error of the language."""
+"""Mutated Go and Jinja2 templates: they render or fail with a template error."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ _JINJA = (
 
 
 def go_template(choose: random.Random) -> bool:
-    """Carry out a mutation of a template that Go has an answer for."""
+    """Render a mutation of a template that Go renders."""
     case = choose.choice(_recorded()).case
     text = mutated_text(case.template, _GO_WORDS, choose)
     try:
@@ -150,7 +150,7 @@ def _recorded() -> list[Recorded]:
 
 
 def jinja_template(choose: random.Random) -> bool:
-    """Carry out a mutation of a template in Jinja2."""
+    """Render a mutation of a Jinja2 template."""
     params = Params(ActionFacts(time="", options={"image": "busybox"}))
     text = mutated_text(choose.choice(_JINJA), _JINJA_WORDS, choose)
     try:

@@ -1,7 +1,7 @@
-"""Whatever comes in from others: an answer or an error of its own, in little time and memory.
+"""Mutated input is accepted or rejected with an expected error, within limited time and memory.
 
-The same cases each time, so that a gate says the same twice. With KANISTER_PY_FUZZ=20 there
-are twenty times as many, from a seed of the day; a failure names the one that repeats it.
+The cases are the same in every run. KANISTER_PY_FUZZ=20 runs twenty times as many with a seed of
+the day; a failure prints the seed to repeat it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_BYTES = 512 << 20
 
 
 class Target(NamedTuple):
-    """What is tried, how often, and what share of it must mean something at the least."""
+    """Function under test, number of mutations, and the minimum share that must be accepted."""
 
     run: Callable[[random.Random], bool]
     cases: int
@@ -51,7 +51,7 @@ TARGETS = (
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.run.__name__)
-def test_nothing_that_comes_in_ends_in_anything_but_an_answer_or_its_error(target: Target) -> None:
+def test_mutated_input_is_accepted_or_rejected_with_an_expected_error(target: Target) -> None:
     accepted = 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     count = target.cases * TIMES
@@ -65,5 +65,5 @@ def test_nothing_that_comes_in_ends_in_anything_but_an_answer_or_its_error(targe
             error.add_note(f"Case {number} of KANISTER_PY_FUZZ_SEED={SEED!r}")
             raise
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MOST_BYTES
-    # Enough of them mean something: the others would try the first check alone.
+    # Enough mutations must be accepted; otherwise only the first check would be tested.
     assert accepted > count * target.least

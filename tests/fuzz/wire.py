@@ -1,4 +1,4 @@
-"""Mutated messages of composition functions, both ways, against protobuf's own answers."""
+"""Mutated messages of composition functions, compared with protobuf's own implementation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.proto.examples import MESSAGES, whole_numbers_as_ints
 
 
 def wire(choose: random.Random) -> bool:
-    """Read and write a mutated message as protobuf does."""
+    """Parse and write a mutated message, and compare with protobuf."""
     name, data = choose.choice(_SHORT)
     full = f"{V1}.{name}"
     changed = mutated(encode_message(full, data), choose)
@@ -24,7 +24,7 @@ def wire(choose: random.Random) -> bool:
         ours = decode_message(full, changed)
     except NotDecodable:
         return False
-    # What protobuf refuses, ours refuses too: this parses.
+    # Ours must reject everything that protobuf rejects: this raises if protobuf does.
     theirs = message_class(full).FromString(changed)
     fields = json_format.MessageToDict(theirs)
     assert _is_part_of(whole_numbers_as_ints(fields), ours), changed.hex()
@@ -36,18 +36,18 @@ def wire(choose: random.Random) -> bool:
 
 
 def _short(value: Any) -> Any:
-    """Leave long texts out, which would take most of the mutations."""
+    """Shorten long texts, which would receive most of the mutations."""
     if isinstance(value, dict):
-        return {key: _short(each) for key, each in value.items()}
+        return {key: _short(member) for key, member in value.items()}
     if isinstance(value, list):
         return [_short(element) for element in value]
     return value[:20] if isinstance(value, str) and len(value) > 100 else value
 
 
 def _is_part_of(theirs: Any, ours: Any) -> bool:
-    """Say whether both are the same, but for entries of maps that hold an unknown field.
+    """Compare two messages, ignoring map entries that contain an unknown field.
 
-    The library puts such an entry aside as a whole; protobuf in Go and C++ keeps it, as we do.
+    The Python library treats such an entry as an unknown field; Go, C++ and our code keep it.
     """
     if isinstance(theirs, dict) and isinstance(ours, dict):
         return all(key in ours and _is_part_of(value, ours[key]) for key, value in theirs.items())

@@ -1,4 +1,4 @@
-"""kando with a folder in place of every bucket, as it is started inside a pod."""
+"""kando with a folder instead of buckets, run as in a pod."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROFILE = {
 
 
 class Kando:
-    """Runs kando as a pod does: as a program of its own."""
+    """Runs kando as a separate process."""
 
     def __init__(self, folder: Path) -> None:
         self.locations = folder / "locations"
@@ -50,7 +50,7 @@ def program(tmp_path: Path) -> Kando:
         pytest.param("--value", id="looks like a flag, after two dashes"),
     ],
 )
-def test_an_output_is_read_back_as_it_was_given(program: Kando, value: str) -> None:
+def test_output_is_read_back_unchanged(program: Kando, value: str) -> None:
     done = program.run("output", "--", "my_Key1", value)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(MARKER + b" {")
@@ -65,7 +65,7 @@ def test_an_output_is_read_back_as_it_was_given(program: Kando, value: str) -> N
         pytest.param("dumps/one.gz", id="without"),
     ],
 )
-def test_what_is_pushed_can_be_pulled_until_it_is_deleted(program: Kando, path: str) -> None:
+def test_pushed_object_can_be_pulled_until_it_is_deleted(program: Kando, path: str) -> None:
     data = bytes(range(256)) * 9000
     pushed = program.run("location", "push", "--path", path, "-", stdin=data)
     assert (pushed.returncode, pushed.stdout, pushed.stderr) == (0, b"", b"")
@@ -78,7 +78,7 @@ def test_what_is_pushed_can_be_pulled_until_it_is_deleted(program: Kando, path: 
     assert b"There is no" in gone.stderr
 
 
-def test_a_file_is_pushed_and_pulled_by_its_name(program: Kando, tmp_path: Path) -> None:
+def test_file_is_pushed_and_pulled_by_name(program: Kando, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"data")
     assert program.run("location", "push", str(tmp_path / "in"), "--path", "x").returncode == 0
     out = str(tmp_path / "new" / "out")
@@ -86,7 +86,7 @@ def test_a_file_is_pushed_and_pulled_by_its_name(program: Kando, tmp_path: Path)
     assert Path(out).read_bytes() == b"data"
 
 
-def test_a_file_is_pushed_through_a_redirection(program: Kando, tmp_path: Path) -> None:
+def test_file_is_pushed_from_standard_input(program: Kando, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"data")
     words = ["location", "push", "--path", "x", "-"]
     command = [sys.executable, "-I", "-m", "kanister_py.kando", *words]
@@ -98,7 +98,7 @@ def test_a_file_is_pushed_through_a_redirection(program: Kando, tmp_path: Path) 
     assert program.run("location", "pull", "--path", "x", "-").stdout == b"data"
 
 
-def test_nothing_is_pushed_without_an_input(program: Kando) -> None:
+def test_push_without_input_fails(program: Kando) -> None:
     words = ["location", "push", "--path", "x", "-", "--profile", json.dumps(PROFILE)]
     done = subprocess.run(
         [sys.executable, "-I", "-m", "kanister_py.kando", *words],
@@ -111,7 +111,7 @@ def test_nothing_is_pushed_without_an_input(program: Kando) -> None:
     assert b"name a file, or use a pipe" in done.stderr
 
 
-def test_deleting_removes_all_that_begins_with_the_path_and_nothing_else(program: Kando) -> None:
+def test_delete_removes_only_objects_with_the_prefix(program: Kando) -> None:
     for path in ("dump", "dump.md5", "dump/part", "other"):
         name = f"kept/{path}" if path == "other" else path.replace("dump/", "dump.d/")
         assert program.run("location", "push", "--path", name, "-", stdin=b"x").returncode == 0
@@ -121,7 +121,7 @@ def test_deleting_removes_all_that_begins_with_the_path_and_nothing_else(program
     assert program.run("location", "delete", "--path", "dump").returncode == 0
 
 
-def test_a_push_that_breaks_off_leaves_the_old_object_whole(program: Kando, tmp_path: Path) -> None:
+def test_failed_push_keeps_the_previous_object(program: Kando, tmp_path: Path) -> None:
     program.run("location", "push", "--path", "x", "-", stdin=b"old")
     broken = program.run("location", "push", "--path", "x", str(tmp_path))
     assert broken.returncode == 69
@@ -130,7 +130,7 @@ def test_a_push_that_breaks_off_leaves_the_old_object_whole(program: Kando, tmp_
     assert (folder / "x").read_bytes() == b"old"
 
 
-def test_a_kopia_profile_gives_a_snapshot_that_pull_and_delete_take(program: Kando) -> None:
+def test_push_to_kopia_returns_a_snapshot_for_pull_and_delete(program: Kando) -> None:
     profile = {"Location": {"type": "kopia", "bucket": "b"}}
     first = program.run(
         "location", "push", "--path", "p", "-o", "snap", "-", stdin=b"one", profile=profile
@@ -196,7 +196,7 @@ def test_a_location_may_be_a_folder_itself(
         pytest.param(["location", "copy"], b"unknown command", id="an unknown command"),
     ],
 )
-def test_every_error_is_one_clear_line_and_exit_code_69(
+def test_errors_are_one_line_with_exit_code_69(
     program: Kando, arguments: list[str], sense: bytes
 ) -> None:
     profile: Any = PROFILE
@@ -222,7 +222,7 @@ def test_every_error_is_one_clear_line_and_exit_code_69(
         pytest.param({"type": "file", "endpoint": "s3://x"}, b"must be a folder", id="no folder"),
     ],
 )
-def test_a_location_that_makes_no_sense_is_refused(
+def test_invalid_location_is_rejected(
     program: Kando, location: dict[str, str], sense: bytes
 ) -> None:
     done = program.run(
@@ -237,7 +237,7 @@ def test_a_location_that_makes_no_sense_is_refused(
     assert (done.returncode, sense in done.stderr) == (69, True)
 
 
-def test_help_says_when_a_folder_stands_in_for_the_bucket(program: Kando) -> None:
+def test_help_mentions_the_folder_for_locations(program: Kando) -> None:
     for arguments in ([], ["--help"], ["location", "push", "-h"]):
         done = subprocess.run(
             [sys.executable, "-I", "-m", "kanister_py.kando", *arguments],

@@ -1,4 +1,4 @@
-"""kando with the real stores of Profiles."""
+"""kando with real object stores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-I", "-m", "kanister_py.kando"]
 
 
 def printed(location: Location) -> str:
-    """Print a profile as `toJson .Profile` does."""
+    """Return a profile as the template `toJson .Profile` prints it."""
     profile = {
         "Location": {
             "type": str(location.kind),
@@ -81,7 +81,7 @@ def keys(location: Location) -> list[str]:
     return [obj.key for obj in object_stores().open(location).list("")]
 
 
-def test_what_is_pushed_can_be_pulled_until_it_is_deleted(location: Location) -> None:
+def test_pushed_object_can_be_pulled_until_it_is_deleted(location: Location) -> None:
     data = os.urandom(MIB) * 21 + b"end"
     pushed = kando("location", "push", "--path", "/x/y", "-", location=location, stdin=data)
     assert (pushed.returncode, pushed.stdout, pushed.stderr) == (0, b"", b"")
@@ -95,7 +95,7 @@ def test_what_is_pushed_can_be_pulled_until_it_is_deleted(location: Location) ->
     assert b"There is no object 'team/a/x/y'" in gone.stderr
 
 
-def test_a_push_that_is_killed_leaves_nothing(s3: Location, s3_folder: Path) -> None:
+def test_killed_push_leaves_nothing(s3: Location, s3_folder: Path) -> None:
     command = [*COMMAND, "location", "push", "-s", "cut", "-", "--profile", printed(s3)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as pushing:
         assert pushing.stdin is not None
@@ -104,11 +104,11 @@ def test_a_push_that_is_killed_leaves_nothing(s3: Location, s3_folder: Path) -> 
         pushing.send_signal(signal.SIGTERM)
         assert pushing.wait(180) == 143
     assert keys(s3) == []
-    # Nor parts that nobody sees: they are paid for.
+    # No invisible parts either, which would cost money.
     assert [path for path in (s3_folder / "buckets" / BUCKET).rglob("*") if path.is_file()] == []
 
 
-def test_a_pull_that_breaks_off_fails_and_leaves_no_file(s3: Location, tmp_path: Path) -> None:
+def test_interrupted_pull_leaves_no_file(s3: Location, tmp_path: Path) -> None:
     kando("location", "push", "-s", "long", "-", location=s3, stdin=bytes(20 * MIB))
     with faulty(s3, Faults(Fault.HALF, times=1)) as cut:
         done = kando("location", "pull", "-s", "long", str(tmp_path / "out"), location=cut)
@@ -121,9 +121,7 @@ def test_a_pull_that_breaks_off_fails_and_leaves_no_file(s3: Location, tmp_path:
 @pytest.mark.long
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("size", [100, 20 * MIB], ids=["short", "long"])
-def test_what_fails_for_good_is_told_in_one_line(
-    s3: Location, tmp_path: Path, fault: Fault, size: int
-) -> None:
+def test_permanent_error_is_one_line(s3: Location, tmp_path: Path, fault: Fault, size: int) -> None:
     data, target = os.urandom(size), tmp_path / "out"
     kando("location", "push", "-s", "there", "-", location=s3, stdin=data)
     with faulty(s3, Faults(fault, times=ALWAYS, meant="PUT|GET")) as failing:
@@ -134,7 +132,7 @@ def test_what_fails_for_good_is_told_in_one_line(
         assert b"kbucket" in done.stderr or b"has checksum" in done.stderr
         assert b"HTTPConnectionPool" not in done.stderr
     assert not list(tmp_path.iterdir())
-    # What was stored before its answer was lost is whole.
+    # An object is complete even if the response to its upload was lost.
     left = {"team/a/there": size, "team/a/new": size}
     for obj in object_stores().open(s3).list(""):
         assert left[obj.key] == obj.size
@@ -143,7 +141,7 @@ def test_what_fails_for_good_is_told_in_one_line(
 
 
 @pytest.mark.long
-def test_memory_does_not_grow_with_what_is_moved(s3: Location, tmp_path: Path) -> None:
+def test_memory_does_not_depend_on_the_size(s3: Location, tmp_path: Path) -> None:
     size = 256
     script = f"""
 set -o pipefail
@@ -172,7 +170,7 @@ dd if=/dev/urandom bs=1M count={size} status=none | tee >(md5sum >sum) |
     kando("location", "delete", "-s", "big", location=s3)
 
 
-def test_moving_data_through_s3_loads_neither_the_library_nor_the_registries(s3: Location) -> None:
+def test_s3_transfer_imports_no_heavy_packages(s3: Location) -> None:
     script = (
         "import sys\n"
         "from kanister_py.kando.command import main\n"
@@ -192,7 +190,7 @@ def test_moving_data_through_s3_loads_neither_the_library_nor_the_registries(s3:
     kando("location", "delete", "-s", "light", location=s3)
 
 
-def test_a_kopia_profile_is_refused_with_a_way_out(s3: Location) -> None:
+def test_kopia_profile_is_rejected_with_an_alternative(s3: Location) -> None:
     kopia = s3._replace(kind=StoreKind.KOPIA)
     done = kando("location", "push", "-s", "x", "-", location=kopia, stdin=b"x")
     assert done.returncode == 69
@@ -208,7 +206,7 @@ def test_no_error_shows_a_secret(s3: Location) -> None:
 
 
 class TestChronicle:
-    """What a command prints is stored again and again, and the newest is found."""
+    """Chronicles: the output of a command is stored periodically, and the newest is read."""
 
     @pytest.fixture
     def files(self, tmp_path: Path, s3: Location) -> list[str]:
@@ -227,7 +225,7 @@ class TestChronicle:
             "100ms",
         ]
 
-    def test_the_newest_is_pulled_and_older_ones_are_gone(
+    def test_newest_object_is_pulled_and_older_ones_are_deleted(
         self, files: list[str], s3: Location, tmp_path: Path
     ) -> None:
         count = tmp_path / "count"
@@ -247,13 +245,11 @@ class TestChronicle:
         finally:
             pushing.terminate()
         assert pushing.wait(180) == 143
-        # The manifest, the newest, and what may have been stored just before the end.
+        # The manifest, the newest object, and possibly a second one stored just before the end.
         assert 2 <= len(keys(s3)) <= 3
         kando("location", "delete", "-s", "log", location=s3)
 
-    def test_a_command_that_fails_keeps_the_one_before(
-        self, files: list[str], s3: Location
-    ) -> None:
+    def test_failed_command_keeps_the_previous_object(self, files: list[str], s3: Location) -> None:
         done = subprocess.run(
             [*COMMAND, "chronicle", "push", *files, "echo half; exit 3"],
             capture_output=True,
@@ -264,7 +260,7 @@ class TestChronicle:
         assert keys(s3) == []
 
 
-def test_hashes_are_those_of_the_data(s3: Location, s3_folder: Path) -> None:
+def test_checksums_match_the_data(s3: Location, s3_folder: Path) -> None:
     data = os.urandom(3 * MIB)
     kando("location", "push", "-s", "plain", "-", location=s3, stdin=data)
     stored = s3_folder / "buckets" / BUCKET / "team/a/plain"

@@ -24,15 +24,15 @@ from kanister_py.functions.blueprint.restore_data.v0_0_0 import RestoreData
 from kanister_py.ports.function import Func
 from kanister_py.wiring import object_stores
 from tests.conftest import CommandLine
-from tests.functions.blueprint.conftest import World
+from tests.functions.blueprint.conftest import Harness
 from tests.functions.blueprint.data import facts_for
 
 KEYS = ["team/a", "team/b/c", "other"]
 
 
 @pytest.fixture
-def world() -> World:
-    return World(MemoryCluster(clock=SystemClock()))
+def harness() -> Harness:
+    return Harness(MemoryCluster(clock=SystemClock()))
 
 
 @pytest.fixture
@@ -54,28 +54,30 @@ def keys(location: Location) -> set[str]:
     [".", "./", "./.", "/", "//", "/.", "bucket", "bucket/", "bucket/.", "bucket//.", "bucket/./"],
 )
 def test_an_artifact_that_names_the_whole_location_deletes_nothing(
-    world: World, location: Location, artifact: str, *, has_prefix: bool
+    harness: Harness, location: Location, artifact: str, *, has_prefix: bool
 ) -> None:
     location = location if has_prefix else location._replace(prefix="")
     with pytest.raises(KanisterError) as caught:
-        world.call(LocationDeleteV010, {"artifact": artifact}, facts=facts_for(location))
+        harness.call(LocationDeleteV010, {"artifact": artifact}, facts=facts_for(location))
     assert caught.value.reason == "InvalidArguments"
     assert keys(location) == set(KEYS)
 
 
 @pytest.mark.parametrize("artifact", ["b", "./b", "b/", "b/./c", "bucket/b", "bucket/./b"])
-def test_an_artifact_deletes_what_it_names(world: World, location: Location, artifact: str) -> None:
-    done = world.call(LocationDeleteV010, {"artifact": artifact}, facts=facts_for(location))
+def test_an_artifact_deletes_what_it_names(
+    harness: Harness, location: Location, artifact: str
+) -> None:
+    done = harness.call(LocationDeleteV010, {"artifact": artifact}, facts=facts_for(location))
     assert done == {"deleted": "1"}
     assert keys(location) == {"team/a", "other"}
 
 
 @pytest.mark.parametrize("artifact", ["..", "../other", "b/../..", "bucket/../other"])
 def test_an_artifact_does_not_lead_out_of_the_location(
-    world: World, location: Location, artifact: str
+    harness: Harness, location: Location, artifact: str
 ) -> None:
     with pytest.raises(KanisterError):
-        world.call(LocationDeleteV010, {"artifact": artifact}, facts=facts_for(location))
+        harness.call(LocationDeleteV010, {"artifact": artifact}, facts=facts_for(location))
     assert keys(location) == set(KEYS)
 
 
@@ -145,7 +147,7 @@ def test_an_id_that_does_not_name_one_backup_forgets_none(
     assert repository.forgotten == []
 
 
-def test_a_short_id_is_refused_before_a_pod_is_made(world: World) -> None:
+def test_a_short_id_is_refused_before_a_pod_is_made(harness: Harness) -> None:
     args = {
         "namespace": "default",
         "backupArtifactPrefix": "repo",
@@ -153,8 +155,8 @@ def test_a_short_id_is_refused_before_a_pod_is_made(world: World) -> None:
         "encryptionKey": "key",
     }
     with pytest.raises(UsageError, match="8 to 64 hexadecimal digits"):
-        world.call(DeleteDataV010, args)
-    assert world.pods() == []
+        harness.call(DeleteDataV010, args)
+    assert harness.pods() == []
 
 
 # Versions that hand their arguments to a shell
@@ -188,7 +190,7 @@ HOSTILE = [
     ],
 )
 def test_a_shell_is_never_given_an_id_or_tag_that_means_something_to_it(
-    world: World, function: type[Func], argument: str, text: str
+    harness: Harness, function: type[Func], argument: str, text: str
 ) -> None:
     credential = Credential("key", "secret")
     location = Location(StoreKind.S3, "bucket", "http://127.0.0.1:1", credential=credential)
@@ -197,9 +199,9 @@ def test_a_shell_is_never_given_an_id_or_tag_that_means_something_to_it(
     if function is RestoreData:
         args |= {"image": "tools", "pod": "pod"}
     with pytest.raises(UsageError) as caught:
-        world.call(function, args, facts=facts_for(location))
+        harness.call(function, args, facts=facts_for(location))
     assert caught.value.reason == "InvalidArguments", caught.value.message
-    assert world.pods() == []
+    assert harness.pods() == []
 
 
 @pytest.mark.parametrize(

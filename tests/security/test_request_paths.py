@@ -41,7 +41,7 @@ from kanister_py.functions.blueprint.kube_ops.v0_1_0 import KubeOpsV010
 from kanister_py.functions.blueprint.wait.v0_0_0 import Wait
 from kanister_py.ports.cluster import Cluster, LogOptions
 from kanister_py.ports.function import Func
-from tests.functions.blueprint.conftest import World
+from tests.functions.blueprint.conftest import Harness
 from tests.security.recording_server import RecordingServer, recording_server
 
 SMUGGLED = "DELETE /api/v1/namespaces/victim/configmaps/precious"
@@ -286,7 +286,7 @@ def read_composed_resource(field: str, value: str) -> object:
 def call(function: type[Func], args: Mapping[str, Any], folder: Path) -> object:
     with recording_server(folder) as server:
         try:
-            return World(server.cluster).call(function, args)
+            return Harness(server.cluster).call(function, args)
         finally:
             assert not any("precious" in line for line in server.request_lines)
             assert all(REQUEST_LINE.fullmatch(line) for line in server.request_lines)

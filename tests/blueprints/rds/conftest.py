@@ -1,8 +1,8 @@
-"""An RDS to try functions on: moto's server, which is the only one to be had here.
+"""A simulated RDS for tests of functions: moto's server.
 
-Its instances are rows of a table: they are available at once, and nobody can connect to
-them. Where a database is dumped, a real PostgreSQL stands in for the temporary instance.
-Without the extra `aws` nothing here is collected; `.ci/aws` installs it and runs this.
+Its instances are only records: they are available immediately, and accept no connections. For
+dumps, a real PostgreSQL replaces the temporary instance. Without the extra `aws`, these tests are
+not collected; `.ci/aws` installs it and runs them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if not os.environ.get("KANISTER_PY_RECORDED") and not os.environ.get("KANISTER_P
 
 @pytest.fixture
 def rds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A client of an RDS that holds nothing yet."""
+    """Client of an empty RDS."""
     import boto3
     from botocore.exceptions import EndpointConnectionError
 

@@ -1,4 +1,4 @@
-"""A folder that stands in for a store does so for functions of RDS, too; Amazon they ask."""
+"""Folders that replace object stores also apply to functions of RDS; AWS is still called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.blueprints.test_locations import S3, Listener, amazon, run, store
 
-# Fixtures, which are found by their names.
+# Fixtures are found by name.
 __all__ = ["amazon", "store"]
 
 RDS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -33,7 +33,7 @@ RDS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
 @pytest.mark.parametrize("func", RDS)
-def test_functions_of_rds_ask_amazon_and_no_store(
+def test_functions_of_rds_call_only_aws(
     tmp_path: Path,
     store: Listener,
     amazon: Listener,

@@ -1,7 +1,7 @@
-"""Published blueprints of RDS run unmodified, on moto's server and a real PostgreSQL.
+"""Published blueprints of RDS run unmodified, with moto's server and a real PostgreSQL.
 
-One is among what answers were recorded of; `KANISTER_PY_PUBLISHED` names Kanister's folder
-of examples, which has more.
+One of them is among the recorded answers; `KANISTER_PY_PUBLISHED` names the folder of Kanister's
+examples, which contains more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.blueprints.rds.test_rds import (
 )
 from tests.blueprints.servers import PASSWORD, Server
 
-# Fixtures are found by their names.
+# Fixtures are found by name.
 __all__ = ["location"]
 
 SNAPSHOT = "aws-rds/postgresql/rds-postgres-snap-blueprint.yaml"
@@ -39,7 +39,7 @@ DUMP = "aws-rds/postgresql/rds-postgres-dump-blueprint.yaml"
 
 
 def _place_of(name: str) -> Path | None:
-    """Find a published blueprint, wherever it is."""
+    """Return the path of a published blueprint, or None."""
     recorded = os.environ.get("KANISTER_PY_RECORDED", "")
     examples = os.environ.get("KANISTER_PY_PUBLISHED", "")
     places = [Path(recorded).parent / "corpus" / "blueprints" / name] if recorded else []
@@ -55,7 +55,7 @@ def act(
     artifacts: Any = None,
     **more: Any,
 ) -> Any:
-    """Run an action about a ConfigMap that describes the database, and give its artifacts."""
+    """Run an action for a ConfigMap that describes the database, and return its artifacts."""
     metadata = {"name": "db", "namespace": "default"}
     expected = {
         "name": action,
@@ -111,7 +111,7 @@ def cluster_from_snapshot(rds: Any, location: Location, blueprint: Any) -> None:
     data = {"aurora.clusterID": "aurora"}
     artifacts = act(blueprint, "backup", location, data)
     assert len(cluster_snapshots(rds)) == 1
-    # Under a name that is free: see the same test of the functions.
+    # Under a new name, for the same reason as in the test of the functions.
     artifacts["backupInfo"]["keyValue"]["instanceID"] = "copy"
     act(blueprint, "restore", location, data, artifacts)
     assert clusters(rds) == ["aurora", "copy"]
@@ -142,7 +142,7 @@ COURSES = {SNAPSHOT: instance_from_snapshot, AURORA: cluster_from_snapshot, DUMP
 
 
 @pytest.mark.parametrize("name", [course for course in COURSES if _place_of(course)])
-def test_a_database_comes_back(
+def test_published_blueprint_restores_a_database(
     request: pytest.FixtureRequest, rds: Any, location: Location, name: str
 ) -> None:
     place = _place_of(name)

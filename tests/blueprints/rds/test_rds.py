@@ -38,7 +38,7 @@ def encoded(**data: str) -> dict[str, str]:
 
 
 def objects(location: Location) -> list[dict[str, Any]]:
-    """A Profile, its Secret, and another of AWS."""
+    """Return a Profile, its Secret, and a Secret of AWS."""
     secret = {"name": "creds", "namespace": "default"}
     credential = location.credential
     return [
@@ -90,7 +90,7 @@ def run(
     referred: Mapping[str, Any] | None = None,
     **action: Any,
 ) -> Mapping[str, Any]:
-    """Run one phase, and give the status of the ActionSet."""
+    """Run one phase, and return the status of the ActionSet."""
     phase = {"func": func, "name": "p", "funcVersion": version, "args": dict(args)}
     if referred:
         phase["objects"] = dict(referred)
@@ -139,7 +139,7 @@ def make_instance(rds: Any, name: str = "app", port: int = 5432) -> None:
 
 @contextmanager
 def slow_snapshots(monkeypatch: pytest.MonkeyPatch, looks: int) -> Iterator[None]:
-    """Have snapshots be made for so many looks, and refuse to delete them meanwhile."""
+    """Report snapshots as `creating` for some requests, and refuse their deletion until then."""
     url, left = os.environ["AWS_ENDPOINT_URL_RDS"], [looks]
 
     class Handler(BaseHTTPRequestHandler):
@@ -160,7 +160,7 @@ def slow_snapshots(monkeypatch: pytest.MonkeyPatch, looks: int) -> Iterator[None
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
@@ -176,7 +176,7 @@ def slow_snapshots(monkeypatch: pytest.MonkeyPatch, looks: int) -> Iterator[None
     ("version", "left"),
     [pytest.param("v0.0.0", 1, id="refused"), pytest.param("v0.1.0", 0, id="waited for")],
 )
-def test_a_snapshot_that_is_still_being_made_is_to_go(
+def test_deleting_a_snapshot_that_is_being_created(
     rds: Any, location: Location, monkeypatch: pytest.MonkeyPatch, version: str, left: int
 ) -> None:
     make_instance(rds)
@@ -195,18 +195,16 @@ def instances(rds: Any) -> list[str]:
 
 
 def snapshots(rds: Any) -> list[str]:
-    found = rds.describe_db_snapshots()["DBSnapshots"]
+    listed = rds.describe_db_snapshots()["DBSnapshots"]
     return [
         snapshot["DBSnapshotIdentifier"]
-        for snapshot in found
+        for snapshot in listed
         if not snapshot["DBSnapshotIdentifier"].startswith("rds:")
     ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_instance_comes_back_from_its_snapshot(
-    rds: Any, location: Location, version: str
-) -> None:
+def test_instance_is_restored_from_its_snapshot(rds: Any, location: Location, version: str) -> None:
     make_instance(rds)
     created = output(run(location, "CreateRDSSnapshot", version, {"instanceID": "app"}))
     assert created["allocatedStorage"] == "20GiB"
@@ -232,7 +230,7 @@ def test_an_instance_comes_back_from_its_snapshot(
         pytest.param("v0.1.0", ["app"], id="kept"),
     ],
 )
-def test_a_restore_that_cannot_be_done(
+def test_failed_restore_of_an_instance(
     rds: Any, location: Location, version: str, left: list[str]
 ) -> None:
     make_instance(rds)
@@ -242,7 +240,7 @@ def test_a_restore_that_cannot_be_done(
     assert instances(rds) == left
 
 
-def test_an_aurora_cluster_comes_back_with_an_instance(rds: Any, location: Location) -> None:
+def test_aurora_cluster_is_restored_with_an_instance(rds: Any, location: Location) -> None:
     rds.create_db_cluster(
         DBClusterIdentifier="aurora",
         Engine="aurora-postgresql",
@@ -253,8 +251,7 @@ def test_an_aurora_cluster_comes_back_with_an_instance(rds: Any, location: Locat
     create = {"instanceID": "aurora", **engine}
     created = output(run(location, "CreateRDSSnapshot", "v0.0.0", create))
     assert cluster_snapshots(rds) == [created["snapshotID"]]
-    # Under a name that is free: this server keeps a snapshot of a deleted cluster, whose
-    # name it then wants again.
+    # Under a new name: moto keeps a snapshot of a deleted cluster, whose name would then conflict.
     restore = {"snapshotID": created["snapshotID"], **engine}
     output(run(location, "RestoreRDSSnapshot", "v0.0.0", {**restore, "instanceID": "copy"}))
     assert clusters(rds) == ["aurora", "copy"]
@@ -268,8 +265,8 @@ def test_an_aurora_cluster_comes_back_with_an_instance(rds: Any, location: Locat
 
 
 def cluster_snapshots(rds: Any) -> list[str]:
-    found = rds.describe_db_cluster_snapshots()["DBClusterSnapshots"]
-    names = [snapshot["DBClusterSnapshotIdentifier"] for snapshot in found]
+    listed = rds.describe_db_cluster_snapshots()["DBClusterSnapshots"]
+    names = [snapshot["DBClusterSnapshotIdentifier"] for snapshot in listed]
     return [name for name in names if not name.startswith("rds:")]
 
 
@@ -279,13 +276,13 @@ def clusters(rds: Any) -> list[str]:
     )
 
 
-def test_an_instance_that_is_not_there_is_named(rds: Any, location: Location) -> None:
+def test_missing_instance_is_named(rds: Any, location: Location) -> None:
     del rds
     status = run(location, "CreateRDSSnapshot", "v0.0.0", {"instanceID": "nosuch"})
     assert "There is no RDS instance nosuch" in status["error"]["message"]
 
 
-def test_a_credential_may_be_in_a_secret_of_the_phase(rds: Any, location: Location) -> None:
+def test_credential_from_a_secret_of_the_phase(rds: Any, location: Location) -> None:
     make_instance(rds)
     args = {
         "instanceID": "app",
@@ -298,7 +295,7 @@ def test_a_credential_may_be_in_a_secret_of_the_phase(rds: Any, location: Locati
     assert snapshots(rds) == [created["snapshotID"]]
 
 
-def test_a_secret_must_be_named_where_it_is_the_source(rds: Any, location: Location) -> None:
+def test_secret_source_requires_a_secret(rds: Any, location: Location) -> None:
     del rds
     args = {"instanceID": "app", "credentialsSource": "secret"}
     status = run(location, "CreateRDSSnapshot", "v0.0.0", args)
@@ -306,9 +303,9 @@ def test_a_secret_must_be_named_where_it_is_the_source(rds: Any, location: Locat
 
 
 class Shop:
-    """A real PostgreSQL in place of an instance, with a table to dump and to restore."""
+    """A real PostgreSQL that replaces an instance, with a table to dump and restore."""
 
-    # The name that RDS gives leads nowhere here: the pod is told where it is.
+    # The endpoint of moto does not exist, so the pod gets the address of PostgreSQL.
     override: ClassVar = {
         "containers": [{"name": "container", "env": [{"name": "PGHOSTADDR", "value": "127.0.0.1"}]}]
     }
@@ -360,7 +357,7 @@ def shop(rds: Any, location: Location, postgresql: Server, request: Any) -> Iter
 
 
 @pytest.mark.parametrize("shop", VERSIONS, indirect=True)
-def test_a_dump_of_a_real_postgresql_comes_back(rds: Any, location: Location, shop: Shop) -> None:
+def test_dump_of_a_real_postgresql_is_restored(rds: Any, location: Location, shop: Shop) -> None:
     dump = output(shop.export(location))["backupID"]
     store = object_stores().open(location)
     assert [obj.key for obj in store.list("")] == [f"dumps/{dump}"]
@@ -374,7 +371,7 @@ def test_a_dump_of_a_real_postgresql_comes_back(rds: Any, location: Location, sh
 @pytest.mark.parametrize("times", [1, ALWAYS], ids=["once", "for good"])
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("shop", VERSIONS, indirect=True)
-def test_a_dump_through_a_store_that_fails_is_whole_or_an_error(
+def test_dump_to_a_faulty_store_is_complete_or_fails(
     rds: Any, location: Location, shop: Shop, fault: Fault, times: int
 ) -> None:
     store = object_stores().open(location)
@@ -382,7 +379,7 @@ def test_a_dump_through_a_store_that_fails_is_whole_or_an_error(
     with faulty(location, faults) as failing:
         exported = shop.export(failing)
     assert faults.seen
-    # The instance that was made for it is gone, whatever came of it.
+    # The temporary instance is deleted in any case.
     assert instances(rds) == ["app"]
     if exported["state"] != "complete":
         is_clear(exported)
@@ -397,7 +394,7 @@ def test_a_dump_through_a_store_that_fails_is_whole_or_an_error(
     assert faults.seen
     if restored["state"] != "complete":
         is_clear(restored)
-        # Nothing of a dump that did not come whole is read.
+        # An incomplete dump is not loaded.
         assert "10\n" in f"{shop.count().strip()}\n"
         restored = shop.restore(location, dump)
     output(restored)
@@ -405,7 +402,7 @@ def test_a_dump_through_a_store_that_fails_is_whole_or_an_error(
 
 
 def is_clear(status: Mapping[str, Any]) -> None:
-    """Say that an error names the store or the object, in kando's one line."""
+    """Check that an error names the store or the object in one line of kando."""
     message = status["error"]["message"]
     assert "Error: " in message, message
     assert "kbucket" in message or "has checksum" in message, message

@@ -1,4 +1,4 @@
-"""Roles of AWS are taken on, and what they give opens RDS and S3; on moto's server."""
+"""AWS roles: their temporary credentials open RDS and S3 on moto's server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.core.kube.locations import Credential, Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.blueprints.rds.test_rds import location, make_instance, output, run, snapshots
 
-# Fixtures are found by their names.
+# Fixtures are found by name.
 __all__ = ["location"]
 
 ROLE = "arn:aws:iam::123456789012:role/backup"
@@ -21,7 +21,7 @@ ROLE = "arn:aws:iam::123456789012:role/backup"
 
 @pytest.fixture
 def with_role(rds: Any) -> Location:
-    """A bucket that a role opens."""
+    """A bucket that a role can access."""
     import boto3
 
     url = os.environ["AWS_ENDPOINT_URL_STS"]
@@ -34,21 +34,21 @@ def with_role(rds: Any) -> Location:
     return Location(StoreKind.S3, "roles", url, "us-east-1", credential=credential)
 
 
-def test_a_role_gives_keys_that_expire_and_stands_for_nothing_any_more(with_role: Location) -> None:
+def test_assumed_role_returns_temporary_keys(with_role: Location) -> None:
     credential = assume_role(with_role, SystemClock().now).credential
     assert credential.id.startswith("ASIA")
     assert credential.token
     assert (credential.secret != "s", credential.role) == (True, "")
 
 
-def test_a_role_opens_a_bucket(with_role: Location) -> None:
+def test_bucket_is_opened_with_a_role(with_role: Location) -> None:
     store = object_stores().open(with_role)
     store.put("a/b", [b"some", b" bytes"])
     assert b"".join(store.get("a/b")) == b"some bytes"
     assert store.delete(obj.key for obj in store.list("a/")) == 1
 
 
-def test_a_role_in_a_secret_of_the_phase_takes_a_snapshot(rds: Any, location: Location) -> None:
+def test_snapshot_is_created_with_a_role(rds: Any, location: Location) -> None:
     make_instance(rds)
     args = {"instanceID": "app", "credentialsSource": "secret", "credentialsSecret": "aws"}
     secret = {"kind": "Secret", "name": "role", "namespace": "default"}

@@ -1,4 +1,4 @@
-"""Calls of functions on an embedded cluster whose clock stands until a test moves it."""
+"""Calls of functions on an embedded cluster with a fake clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIME = "2026-01-01T00:00:00Z"
 
 
 class Api:
-    """A cluster without machines, a clock that stands still, and calls as a run makes them."""
+    """Cluster without pods, a fake clock, and calls of functions as in a run."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Api:
     def waiting(
         self, function: type[Func], args: Mapping[str, Any], **options: Any
     ) -> Iterator[Called]:
-        """Call a function, and go on when it waits. It has come back when the block ends."""
+        """Call a function; the block begins when it waits, and ends when it has returned."""
         self._waiting += 1
         called = self.start(function, args, **options)
         if not self.clock.wait_for_sleepers(self._waiting):
@@ -105,7 +105,7 @@ class Api:
         assert not called.thread.is_alive(), "the function does not come back"
 
     def add(self, api_version: str, kind: str, name: str, **rest: Any) -> KubeObject:
-        """Put an object there, in the namespace `default` if it may have one."""
+        """Create an object, in the namespace `default` if it is namespaced."""
         metadata = {"name": name, **rest.pop("metadata", {})}
         return self.cluster.load(
             [{"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}]

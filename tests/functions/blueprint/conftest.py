@@ -1,4 +1,4 @@
-"""Calls of functions as a run makes them, on an embedded cluster whose pods are processes."""
+"""Calls of functions as in a run, on an embedded cluster whose pods are processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEADLINE_SECONDS = 180
 
 @dataclass
 class Called:
-    """A call that is under way in a thread of its own."""
+    """A call in progress in a separate thread."""
 
     thread: threading.Thread
     stop: StopSignal
@@ -53,8 +53,8 @@ class Called:
         return self.ended[0]
 
 
-class World:
-    """A cluster, and what a run would hand to the functions it calls there."""
+class Harness:
+    """Cluster, and everything that a run passes to the functions it calls."""
 
     def __init__(self, cluster: Cluster, clock: Clock | None = None) -> None:
         self.cluster = cluster
@@ -123,7 +123,7 @@ class World:
         return self.start(function, args, **options).result()
 
     def pod_to_go_into(self, name: str, *containers: str) -> None:
-        """Have a pod that idles, for commands to run in."""
+        """Start an idle pod for commands."""
         idle = {"image": "busybox", "command": ["sleep", "600"]}
         self.cluster.create(
             {
@@ -141,7 +141,7 @@ class World:
             self._logged.notify_all()
 
     def wait_for_line(self, line: str, times: int = 1) -> None:
-        """Wait until a line was logged so many times."""
+        """Wait until a line has been logged a number of times."""
         with self._logged:
             assert self._logged.wait_for(lambda: self.log.count(line) >= times, DEADLINE_SECONDS)
 
@@ -149,7 +149,7 @@ class World:
         return self.cluster.list(PODS).items
 
     def seen_pod(self, until: Callable[[KubeObject], bool] = lambda _: True) -> KubeObject:
-        """Wait for a pod that holds to something, and give it as it was then."""
+        """Wait for a pod that fulfils a condition, and return it."""
         with self.cluster.watch(PODS, timeout_seconds=DEADLINE_SECONDS) as watch:
             for event in watch:
                 if event.object.get("kind") == "Pod" and until(event.object):
@@ -166,15 +166,15 @@ def has_ended(pod: KubeObject) -> bool:
 
 
 def failure(called: Callable[[], Any]) -> KanisterError:
-    """Call something that fails, and give its error."""
+    """Wait for the error of a call."""
     with pytest.raises(KanisterError) as caught:
         called()
     return caught.value
 
 
 @contextmanager
-def world_in(folder: Path) -> Iterator[World]:
-    """Have a world whose volumes are in a folder."""
+def harness_in(folder: Path) -> Iterator[Harness]:
+    """Create a test bed whose volumes are in a folder."""
     runner = ProcessPodRunner(SystemClock(), state=folder)
     if runner.why_no_mounts:
         runner.close()
@@ -183,17 +183,17 @@ def world_in(folder: Path) -> Iterator[World]:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.attach_pods(node)
     node.start(cluster)
-    yield World(cluster)
+    yield Harness(cluster)
     node.close()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with world_in(tmp_path) as world:
-        yield world
+def harness(tmp_path: Path) -> Iterator[Harness]:
+    with harness_in(tmp_path) as harness:
+        yield harness
 
 
 @pytest.fixture
-def paper() -> World:
-    """A world in which pods are written down, but run nowhere."""
-    return World(MemoryCluster(clock=SystemClock()))
+def harness_without_pods() -> Harness:
+    """A test bed that records pods without running them."""
+    return Harness(MemoryCluster(clock=SystemClock()))

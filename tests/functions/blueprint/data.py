@@ -1,4 +1,4 @@
-"""What tests of the data functions share: Profiles of a real store, claims, and who uses them."""
+"""Support for tests of the data functions: Profiles of a real store, claims and pods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from kanister_py.core.kube.locations import Location
 from kanister_py.core.templates.facts import ActionFacts, KeyPair, ResolvedProfile
 from kanister_py.wiring import object_stores
-from tests.functions.blueprint.conftest import World
+from tests.functions.blueprint.conftest import Harness
 
 
 def facts_for(location: Location, **more: Any) -> ActionFacts:
@@ -27,8 +27,8 @@ def keys(location: Location, prefix: str) -> list[str]:
     return [obj.key for obj in object_stores().open(location).list(prefix)]
 
 
-def claim(world: World, name: str) -> None:
-    world.cluster.create(
+def claim(harness: Harness, name: str) -> None:
+    harness.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -41,17 +41,17 @@ def claim(world: World, name: str) -> None:
     )
 
 
-def in_pod(world: World, pod: str, script: str) -> bytes:
-    with world.cluster.exec(pod, ["sh", "-c", script], namespace="default") as session:
+def in_pod(harness: Harness, pod: str, script: str) -> bytes:
+    with harness.cluster.exec(pod, ["sh", "-c", script], namespace="default") as session:
         output = b"".join(chunk.data for chunk in session)
         assert session.exit_code == 0, output
     return output
 
 
-def mounted(world: World, script: str) -> bytes:
-    """Run something in a pod that has the volume."""
-    if "user" not in {pod["metadata"]["name"] for pod in world.pods()}:
-        world.cluster.create(
+def mounted(harness: Harness, script: str) -> bytes:
+    """Run a script in a pod that mounts the volume."""
+    if "user" not in {pod["metadata"]["name"] for pod in harness.pods()}:
+        harness.cluster.create(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -69,10 +69,10 @@ def mounted(world: World, script: str) -> bytes:
                 },
             }
         )
-        world.seen_pod(
+        harness.seen_pod(
             lambda pod: (
                 pod["metadata"]["name"] == "user"
                 and (pod.get("status") or {}).get("phase") == "Running"
             )
         )
-    return in_pod(world, "user", script)
+    return in_pod(harness, "user", script)

@@ -1,4 +1,4 @@
-"""Rights that functions declare."""
+"""Permissions that functions declare."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ CONDITIONS = {"anyOf": [{"condition": "", "objectReference": {**CLAIM, "namespac
         pytest.param(HTTPRequest, {"url": "http://x/"}, [], id="nothing in the cluster"),
     ],
 )
-def test_a_function_says_which_rights_it_takes(
+def test_function_declares_its_permissions(
     function: type[Func], args: dict[str, Any], want: list[str] | None
 ) -> None:
     accesses = function.access(args)
@@ -131,11 +131,11 @@ def test_a_function_says_which_rights_it_takes(
     assert shown == (None if want is None else sorted(want))
 
 
-def test_a_scale_is_a_right_of_its_own() -> None:
+def test_scale_is_a_separate_permission() -> None:
     accesses = ScaleWorkloadV010.access({"kind": "StatefulSet", **WHERE})
     resources = {access.resource: access.verbs for access in accesses or ()}
     assert "update" not in resources["statefulsets"]
     assert resources["statefulsets/scale"] == ("get", "update", "patch")
     assert "deployments" not in resources
-    every = {access.resource for access in ScaleWorkloadV010.access(WHERE) or ()}
-    assert {"deployments", "statefulsets", "deploymentconfigs"} <= every
+    all_resources = {access.resource for access in ScaleWorkloadV010.access(WHERE) or ()}
+    assert {"deployments", "statefulsets", "deploymentconfigs"} <= all_resources

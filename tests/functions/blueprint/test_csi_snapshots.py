@@ -1,4 +1,4 @@
-"""Snapshots of volumes: taken, made known, restored, deleted."""
+"""CSI snapshots: created, registered, restored and deleted."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def taken(api: Api) -> Any:
 
 
 def say(api: Api, name: str, **status: Any) -> None:
-    """Speak as the driver does."""
+    """Set the status of a snapshot like the driver."""
     api.cluster.patch(
         VOLUME_SNAPSHOTS, name, {"status": status}, namespace="default", subresource="status"
     )
@@ -88,10 +88,10 @@ def finish(api: Api, name: str, **status: Any) -> None:
     )
 
 
-# Take
+# Creation
 
 
-def test_a_snapshot_is_ready_when_the_phase_ends(api: Api) -> None:
+def test_snapshot_is_ready_when_the_phase_ends(api: Api) -> None:
     args = {**TAKE, "name": "data-1", "labels": {"App.Name": "My DB", "plain": "yes"}}
     with api.waiting(CreateCSISnapshot, args) as called:
         [snapshot] = taken(api)
@@ -115,13 +115,13 @@ def test_a_snapshot_is_ready_when_the_phase_ends(api: Api) -> None:
         }
 
 
-def test_a_driver_that_says_no_size_means_that_of_the_claim(api: Api) -> None:
+def test_snapshot_without_size_uses_the_size_of_the_claim(api: Api) -> None:
     with api.waiting(CreateCSISnapshot, {**TAKE, "name": "data-1"}) as called:
         finish(api, "data-1")
         assert called.result()["restoreSize"] == "1Gi"
 
 
-def test_a_phase_that_is_taken_up_again_follows_the_snapshot_it_took(api: Api) -> None:
+def test_resumed_phase_uses_its_existing_snapshot(api: Api) -> None:
     with api.waiting(CreateCSISnapshot, TAKE):
         [snapshot] = taken(api)
     name = snapshot["metadata"]["name"]
@@ -133,39 +133,39 @@ def test_a_phase_that_is_taken_up_again_follows_the_snapshot_it_took(api: Api) -
         assert called.result()["name"] == name
 
 
-def test_every_attempt_and_every_run_takes_a_snapshot_of_its_own(api: Api) -> None:
+def test_every_attempt_creates_its_own_snapshot(api: Api) -> None:
     for options in ({"uid": "one"}, {"uid": "two"}, {"uid": "two", "attempt": 2}):
         with api.waiting(CreateCSISnapshot, TAKE, **options):
             pass
     assert len({snapshot["metadata"]["name"] for snapshot in taken(api)}) == 3
 
 
-def test_a_snapshot_of_somebody_else_is_not_taken_over(api: Api) -> None:
+def test_existing_snapshot_of_another_run_is_an_error(api: Api) -> None:
     api.add(SNAPSHOT_API, "VolumeSnapshot", "data-1", spec={"source": {}})
     with pytest.raises(AlreadyExists, match="Failed to create snapshot resource"):
         api.call(CreateCSISnapshot, {**TAKE, "name": "data-1"})
 
 
-def test_without_the_claim_there_is_nothing_to_take(api: Api) -> None:
+def test_missing_claim_fails_the_phase(api: Api) -> None:
     with pytest.raises(NotFound, match="Failed to find PVC none in namespace default"):
         api.call(CreateCSISnapshot, {**TAKE, "pvc": "none"})
 
 
-def test_an_error_of_the_driver_fails_the_phase(api: Api) -> None:
+def test_driver_error_fails_the_phase(api: Api) -> None:
     with api.waiting(CreateCSISnapshot, {**TAKE, "name": "data-1"}) as called:
         say(api, "data-1", error={"message": "the array is full"})
         with refused_as("SnapshotFailed", match="the array is full"):
             called.result()
 
 
-def test_an_error_that_passes_is_waited_out(api: Api) -> None:
+def test_transient_driver_error_is_ignored(api: Api) -> None:
     with api.waiting(CreateCSISnapshot, {**TAKE, "name": "data-1"}) as called:
         say(api, "data-1", error={"message": "sync: VolumeSnapshotContent is missing"})
         finish(api, "data-1", error=None)
         assert called.result()["name"] == "data-1"
 
 
-def test_an_error_that_should_pass_and_does_not_fails_the_phase(claim: KubeObject) -> None:
+def test_persistent_transient_error_fails_the_phase(claim: KubeObject) -> None:
     api = Api(clock=FakeClock(jumps=True))
     api.cluster.load([claim])
     with api.cluster.watch(VOLUME_SNAPSHOTS) as snapshots:
@@ -176,17 +176,17 @@ def test_an_error_that_should_pass_and_does_not_fails_the_phase(claim: KubeObjec
         called.result()
 
 
-def test_a_snapshot_that_takes_too_long_can_be_cancelled(api: Api) -> None:
+def test_waiting_for_a_snapshot_can_be_cancelled(api: Api) -> None:
     with api.waiting(CreateCSISnapshot, TAKE) as called:
         called.cancel()
         with pytest.raises(RunCancelled):
             called.result()
 
 
-# Make known
+# Registration
 
 
-def test_what_the_storage_has_gets_a_content_and_a_snapshot(api: Api) -> None:
+def test_static_snapshot_has_content_and_snapshot(api: Api) -> None:
     with api.waiting(CreateCSISnapshotStatic, KNOWN) as called:
         [content] = api.cluster.list(VOLUME_SNAPSHOT_CONTENTS).items
         name = content["metadata"]["name"]
@@ -209,13 +209,13 @@ def test_what_the_storage_has_gets_a_content_and_a_snapshot(api: Api) -> None:
         }
 
 
-def test_what_was_made_known_is_found_again_after_a_restart(api: Api) -> None:
+def test_resumed_static_snapshot_uses_existing_objects(api: Api) -> None:
     for _ in range(2):
         with api.waiting(CreateCSISnapshotStatic, KNOWN, is_resumed=True):
             assert len(api.cluster.list(VOLUME_SNAPSHOT_CONTENTS)) == len(taken(api)) == 1
 
 
-def test_without_its_class_nothing_is_made_known(api: Api) -> None:
+def test_missing_class_fails_a_static_snapshot(api: Api) -> None:
     with pytest.raises(NotFound, match="Failed to get DeletionPolicy from VolumeSnapshotClass"):
         api.call(CreateCSISnapshotStatic, {**KNOWN, "snapshotClass": "none"})
     assert not api.cluster.list(VOLUME_SNAPSHOT_CONTENTS).items
@@ -224,7 +224,7 @@ def test_without_its_class_nothing_is_made_known(api: Api) -> None:
 # Restore
 
 
-def test_a_claim_is_made_out_of_a_snapshot(api: Api) -> None:
+def test_claim_is_restored_from_a_snapshot(api: Api) -> None:
     args = {
         **RESTORE,
         "accessModes": ["ReadOnlyMany"],
@@ -245,7 +245,7 @@ def test_a_claim_is_made_out_of_a_snapshot(api: Api) -> None:
     }
 
 
-def test_a_claim_that_exists_fails_unless_this_phase_made_it(api: Api) -> None:
+def test_existing_claim_fails_unless_this_phase_created_it(api: Api) -> None:
     api.call(RestoreCSISnapshot, RESTORE)
     api.call(RestoreCSISnapshot, RESTORE, is_resumed=True)
     with pytest.raises(AlreadyExists, match='persistentvolumeclaims "restored" already exists'):
@@ -265,16 +265,18 @@ def test_a_claim_that_exists_fails_unless_this_phase_made_it(api: Api) -> None:
         pytest.param({"restoreSize": "<nil>"}, "'<nil>' is not a quantity", id="no quantity"),
     ],
 )
-def test_what_cannot_be_restored_is_refused(api: Api, args: dict[str, Any], refusal: str) -> None:
+def test_invalid_restore_arguments_are_rejected(
+    api: Api, args: dict[str, Any], refusal: str
+) -> None:
     with pytest.raises(InvalidArgs) as caught:
         api.call(RestoreCSISnapshot, {**RESTORE, **args})
     assert refusal in caught.value.message
 
 
-# Delete
+# Deletion
 
 
-def test_a_deletion_lasts_until_the_snapshot_is_gone(api: Api) -> None:
+def test_delete_waits_until_the_snapshot_is_gone(api: Api) -> None:
     api.add(SNAPSHOT_API, "VolumeSnapshot", "data-1", metadata={"finalizers": ["test/hold"]})
     args = {"name": "data-1", "namespace": "default"}
     with api.waiting(DeleteCSISnapshot, args) as called:
@@ -286,7 +288,7 @@ def test_a_deletion_lasts_until_the_snapshot_is_gone(api: Api) -> None:
     assert api.call(DeleteCSISnapshot, args) is None, "what is not there is fine"
 
 
-def test_a_deletion_of_content_waits_for_nothing(api: Api) -> None:
+def test_delete_of_content_does_not_wait(api: Api) -> None:
     api.add(SNAPSHOT_API, "VolumeSnapshotContent", "c", metadata={"finalizers": ["test/hold"]})
     assert api.call(DeleteCSISnapshotContent, {"name": "c"}) is None
     [content] = api.cluster.list(VOLUME_SNAPSHOT_CONTENTS).items

@@ -16,7 +16,7 @@ from kanister_py.functions.blueprint.delete_data.v0_0_0 import DeleteData
 from kanister_py.functions.blueprint.location_delete.v0_0_0 import LocationDelete
 from kanister_py.functions.blueprint.restore_data.v0_0_0 import RestoreData
 from kanister_py.wiring import object_stores
-from tests.functions.blueprint.conftest import World, failure
+from tests.functions.blueprint.conftest import Harness, failure
 from tests.functions.blueprint.data import claim, facts_for, in_pod, keys, mounted
 from tests.stores import running_store
 
@@ -36,13 +36,11 @@ def facts(location: Location) -> ActionFacts:
     return facts_for(location)
 
 
-def test_a_volume_comes_back_as_it_was(
-    world: World, facts: ActionFacts, location: Location
-) -> None:
-    claim(world, "data")
-    mounted(world, "mkdir /v/sub; echo one >/v/a; echo two >/v/sub/b")
+def test_volume_is_restored(harness: Harness, facts: ActionFacts, location: Location) -> None:
+    claim(harness, "data")
+    mounted(harness, "mkdir /v/sub; echo one >/v/a; echo two >/v/sub/b")
     common = {"namespace": "default", "encryptionKey": KEY}
-    done = world.call(
+    done = harness.call(
         CopyVolumeData,
         {**common, "volume": "data", "dataArtifactPrefix": "volumes/data"},
         facts=facts,
@@ -50,7 +48,7 @@ def test_a_volume_comes_back_as_it_was(
     )
     assert (done["backupRoot"], done["fileCount"]) == ("/mnt/vol_data/data", "2")
     assert done["backupArtifactLocation"] == "kbucket/volumes/data"
-    mounted(world, "rm -r /v/a /v/sub; echo new >/v/c")
+    mounted(harness, "rm -r /v/a /v/sub; echo new >/v/c")
     restore = {
         **common,
         "image": "tools",
@@ -58,35 +56,35 @@ def test_a_volume_comes_back_as_it_was(
         "backupTag": done["backupTag"],
         "volumes": {"data": done["backupRoot"]},
     }
-    assert world.call(RestoreData, restore, facts=facts, uid="restore") == {}
-    assert mounted(world, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
+    assert harness.call(RestoreData, restore, facts=facts, uid="restore") == {}
+    assert mounted(harness, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
     delete = {
         **common,
         "backupArtifactPrefix": done["backupArtifactLocation"],
         "backupID": done["backupID"],
         "reclaimSpace": True,
     }
-    assert world.call(DeleteData, delete, facts=facts, uid="delete") == {"spaceFreed": "0 B"}
+    assert harness.call(DeleteData, delete, facts=facts, uid="delete") == {"spaceFreed": "0 B"}
     assert keys(location, "volumes/data/snapshots/") == []
-    assert world.call(LocationDelete, {"artifact": "kbucket/volumes"}, facts=facts) is None
+    assert harness.call(LocationDelete, {"artifact": "kbucket/volumes"}, facts=facts) is None
     assert keys(location, "") == []
-    assert [pod["metadata"]["name"] for pod in world.pods()] == ["user"]
+    assert [pod["metadata"]["name"] for pod in harness.pods()] == ["user"]
 
 
-def test_part_of_a_backup_can_be_restored(world: World, facts: ActionFacts) -> None:
-    world.pod_to_go_into("app", "main")
-    in_pod(world, "app", "mkdir -p /tmp/x/keep /tmp/x/other; echo 1 >/tmp/x/keep/a")
+def test_part_of_a_backup_is_restored(harness: Harness, facts: ActionFacts) -> None:
+    harness.pod_to_go_into("app", "main")
+    in_pod(harness, "app", "mkdir -p /tmp/x/keep /tmp/x/other; echo 1 >/tmp/x/keep/a")
     common = {
         "namespace": "default",
         "encryptionKey": KEY,
         "backupArtifactPrefix": "part",
     }
     args = {**common, "pod": "app", "container": "main", "includePath": "/tmp/x"}
-    done = world.call(BackupData, args, facts=facts)
+    done = harness.call(BackupData, args, facts=facts)
     assert done["fileCount"] == "1"
-    assert world.log[-1].endswith("saved")
-    # Restic 0.14 knows no folder of a snapshot: it says so itself.
-    claim(world, "data")
+    assert harness.log[-1].endswith("saved")
+    # Restic 0.14 does not support folders of a snapshot, and reports that itself.
+    claim(harness, "data")
     restore = {
         **common,
         "image": "tools",
@@ -95,53 +93,55 @@ def test_part_of_a_backup_can_be_restored(world: World, facts: ActionFacts) -> N
         "restorePath": "/v",
         "volumes": {"data": "/v"},
     }
-    error = failure(lambda: world.call(RestoreData, restore, facts=facts, uid="restore"))
+    error = failure(lambda: harness.call(RestoreData, restore, facts=facts, uid="restore"))
     assert error.message.startswith("Failed to restore backup: Failed to exec command in pod")
     assert f"{done['backupID']}:/tmp/x/keep" in error.message
-    world.call(LocationDelete, {"artifact": "part"}, facts=facts)
+    harness.call(LocationDelete, {"artifact": "part"}, facts=facts)
 
 
-def test_an_action_without_a_profile_moves_nothing(world: World) -> None:
-    error = failure(lambda: world.call(LocationDelete, {"artifact": "x"}))
+def test_missing_profile_fails_the_phase(harness: Harness) -> None:
+    error = failure(lambda: harness.call(LocationDelete, {"artifact": "x"}))
     assert error.message == "Failed to validate Profile: Profile must be non-nil"
 
 
-def test_a_kopia_profile_is_refused_with_a_way_out(world: World, location: Location) -> None:
+def test_kopia_profile_is_rejected_with_an_alternative(
+    harness: Harness, location: Location
+) -> None:
     kopia = location._replace(kind=StoreKind.KOPIA)
-    error = failure(lambda: world.call(LocationDelete, {"artifact": "x"}, facts=facts_for(kopia)))
+    error = failure(lambda: harness.call(LocationDelete, {"artifact": "x"}, facts=facts_for(kopia)))
     assert "use a Profile of type s3Compliant, gcs or azure" in error.message
-    assert world.pods() == []
+    assert harness.pods() == []
 
 
-def test_a_bucket_that_is_not_there_is_told_once(world: World, location: Location) -> None:
+def test_a_bucket_that_is_not_there_is_told_once(harness: Harness, location: Location) -> None:
     nowhere = facts_for(location._replace(bucket="nosuchbucket"))
-    error = failure(lambda: world.call(LocationDelete, {"artifact": "x"}, facts=nowhere))
+    error = failure(lambda: harness.call(LocationDelete, {"artifact": "x"}, facts=nowhere))
     assert error.reason == "BucketNotFound"
 
 
-def test_a_prefix_of_the_profile_counts_where_objects_are_deleted(
-    world: World, location: Location
+def test_location_delete_uses_the_prefix_of_the_profile(
+    harness: Harness, location: Location
 ) -> None:
     store = object_stores().open(location)
     for key in ("team/x/1", "team/xy", "x/1"):
         store.put(key, [b"1"])
     args = {"artifact": "kbucket/x"}
-    world.call(LocationDelete, args, facts=facts_for(location._replace(prefix="team")))
+    harness.call(LocationDelete, args, facts=facts_for(location._replace(prefix="team")))
     assert keys(location, "") == ["x/1"]
-    world.call(LocationDelete, {"artifact": "x"}, facts=facts_for(location))
+    harness.call(LocationDelete, {"artifact": "x"}, facts=facts_for(location))
 
 
-def test_a_restore_past_the_volumes_writes_nothing_on_this_machine(
-    world: World, facts: ActionFacts, tmp_path: Path
+def test_restore_outside_of_volumes_writes_nothing(
+    harness: Harness, facts: ActionFacts, tmp_path: Path
 ) -> None:
-    claim(world, "data")
-    mounted(world, "echo one >/v/a")
+    claim(harness, "data")
+    mounted(harness, "echo one >/v/a")
     folder = tmp_path / "machine"
     folder.mkdir()
     before = folder.stat()
     common = {"namespace": "default", "encryptionKey": KEY}
     volume = {"volume": "data", "mountPath": str(folder), "dataArtifactPrefix": "here"}
-    done = world.call(CopyVolumeData, {**common, **volume}, facts=facts, uid="backup")
+    done = harness.call(CopyVolumeData, {**common, **volume}, facts=facts, uid="backup")
     restore = {
         **common,
         "image": "tools",
@@ -149,13 +149,13 @@ def test_a_restore_past_the_volumes_writes_nothing_on_this_machine(
         "backupTag": done["backupTag"],
         "volumes": {"data": "/elsewhere"},
     }
-    error = failure(lambda: world.call(RestoreData, restore, facts=facts, uid="restore"))
+    error = failure(lambda: harness.call(RestoreData, restore, facts=facts, uid="restore"))
     assert "read-only file system" in error.message
     assert list(folder.iterdir()) == []
     assert folder.stat().st_mtime_ns == before.st_mtime_ns
-    # Mounted where it was, the volume is restored, and the folders above it stay as they are.
+    # With the volume mounted at its original path, it is restored; parent folders are unchanged.
     restore_elsewhere = {**restore, "volumes": {"data": str(folder)}}
-    mounted(world, "rm /v/a")
-    world.call(RestoreData, restore_elsewhere, facts=facts, uid="there")
-    assert mounted(world, "cat /v/a") == b"one\n"
+    mounted(harness, "rm /v/a")
+    harness.call(RestoreData, restore_elsewhere, facts=facts, uid="there")
+    assert mounted(harness, "cat /v/a") == b"one\n"
     assert list(folder.iterdir()) == []

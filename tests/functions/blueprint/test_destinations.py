@@ -19,7 +19,7 @@ from kanister_py.functions.blueprint.restore_data.destinations import (
         ("/v//a/./b", "//", "/v/a/b"),
     ],
 )
-def test_a_path_is_restored_below_the_restore_path(
+def test_destination_is_below_the_restore_path(
     path: str, restore_path: str, destination: str
 ) -> None:
     assert destination_of(path, restore_path) == destination
@@ -38,7 +38,7 @@ def test_a_path_is_restored_below_the_restore_path(
         ("/vv", []),
     ],
 )
-def test_a_folder_selects_paths_of_a_backup(folder: str, selected: list[str]) -> None:
+def test_folder_selects_paths_of_a_backup(folder: str, selected: list[str]) -> None:
     assert selected_paths(["/v", "/w/"], folder) == selected
 
 
@@ -61,7 +61,7 @@ def test_destinations_on_volumes_are_accepted(
     ("paths", "restore_path"),
     [(["/vv"], "/"), (["/v"], "/w"), (["/v", "/w"], "/"), (["/v"], "/v"), (["/v"], "v")],
 )
-def test_destinations_off_the_volumes_are_refused(paths: list[str], restore_path: str) -> None:
+def test_destinations_outside_of_volumes_are_rejected(paths: list[str], restore_path: str) -> None:
     with pytest.raises(UsageError) as caught:
         partly_mounted(paths, restore_path, ["/v"])
     assert caught.value.reason in {"NotOnVolume", "InvalidArguments"}

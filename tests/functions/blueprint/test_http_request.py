@@ -31,7 +31,7 @@ Answer = Callable[["Handler"], None]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers as the test of the path says, and keeps what it was asked."""
+    """Responds as the test of the path defines, and records the requests."""
 
     protocol_version = "HTTP/1.1"
     server: Server
@@ -42,10 +42,10 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.command, self.path, dict(self.headers.items()), body))
         self.server.answers.get(self.path.partition("?")[0], not_found)(self)
 
-    do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_CONNECT = _answer  # noqa: N815 - its names
+    do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_CONNECT = _answer  # noqa: N815 - names of the library
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def say(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
@@ -70,7 +70,7 @@ class Server(ThreadingHTTPServer):
         return f"{scheme}://{host}:{self.server_port}{path}"
 
     def handle_error(self, *args: Any) -> None:
-        """A client that goes away is no news."""
+        """Ignore clients that close the connection."""
 
 
 def not_found(handler: Handler) -> None:
@@ -99,13 +99,13 @@ def hangs_up(handler: Handler) -> None:
 
 
 def silent(handler: Handler) -> None:
-    """Answer nothing until the test is over."""
+    """Send nothing until the test is over."""
     handler.server.arrived.set()
     handler.server.released.wait(180)
 
 
 def dripping(handler: Handler) -> None:
-    """Send one byte after another, and never come to an end."""
+    """Send single bytes without end."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000000")
     handler.end_headers()
@@ -138,10 +138,10 @@ def failure(api: Api, **args: Any) -> KanisterError:
     return caught.value
 
 
-# What is sent
+# Requests
 
 
-def test_a_plain_get_gives_the_status(api: Api, server: Server) -> None:
+def test_get_request_outputs_the_status(api: Api, server: Server) -> None:
     server.answers["/ok"] = says(204)
     assert api.call(HTTPRequest, {"url": server.url("/ok?token=abc")}) == {"statusCode": 204}
     [(method, path, headers, body)] = server.asked
@@ -151,7 +151,7 @@ def test_a_plain_get_gives_the_status(api: Api, server: Server) -> None:
     assert api.log == [f"GET {server.url('/ok')}: 204, 0 bytes"], "a query is nobody's business"
 
 
-def test_a_map_is_sent_as_json_and_a_text_as_it_is(api: Api, server: Server) -> None:
+def test_map_body_is_sent_as_json_and_text_unchanged(api: Api, server: Server) -> None:
     server.answers["/hook"] = says(200)
     hook = {"url": server.url("/hook"), "method": "post"}
     api.call(HTTPRequest, {**hook, "body": {"name": "Grüße", "n": [1]}})
@@ -165,7 +165,7 @@ def test_a_map_is_sent_as_json_and_a_text_as_it_is(api: Api, server: Server) -> 
     assert "content-type" not in second[2]
 
 
-def test_what_a_url_says_of_a_user_is_sent_as_a_header(api: Api, server: Server) -> None:
+def test_user_in_the_url_is_sent_as_a_header(api: Api, server: Server) -> None:
     server.answers["/ok"] = says(200)
     url = server.url("/ok").replace("//", "//me:p%40ss@")
     api.call(HTTPRequest, {"url": url})
@@ -173,17 +173,17 @@ def test_what_a_url_says_of_a_user_is_sent_as_a_header(api: Api, server: Server)
     assert "p%40ss" not in str(api.log)
 
 
-# What comes back
+# Responses
 
 
-def test_outputs_are_what_their_jsonpaths_find(api: Api, server: Server) -> None:
+def test_outputs_are_selected_by_jsonpath(api: Api, server: Server) -> None:
     server.answers["/jobs"] = as_json({"items": [{"id": 7, "tags": {"a": "b"}}, {"id": 8}]})
     outputs = {"first": "{.items[0].id}", "all": ".items[*].id", "tags": "{.items[0].tags}"}
     answer = api.call(HTTPRequest, {"url": server.url("/jobs"), "outputs": outputs})
     assert answer == {"statusCode": 200, "first": "7", "all": "7 8", "tags": '{"a":"b"}'}
 
 
-def test_an_answer_that_is_no_json_is_one_text(api: Api, server: Server) -> None:
+def test_response_that_is_not_json_is_a_text(api: Api, server: Server) -> None:
     server.answers["/text"] = says(
         200, "Grüße".encode("latin-1"), Content_Type="text/plain; charset=latin-1"
     )
@@ -191,7 +191,7 @@ def test_an_answer_that_is_no_json_is_one_text(api: Api, server: Server) -> None
     assert answer["text"] == "Grüße"
 
 
-def test_an_output_that_is_not_in_the_answer_fails_the_phase(api: Api, server: Server) -> None:
+def test_missing_output_value_fails_the_phase(api: Api, server: Server) -> None:
     server.answers["/jobs"] = as_json({"a": 1})
     error = failure(api, url=server.url("/jobs"), outputs={"id": "{.job.id}"})
     assert (type(error), error.reason) == (UsageError, "OutputNotInResponse")
@@ -212,7 +212,7 @@ def test_an_output_that_is_not_in_the_answer_fails_the_phase(api: Api, server: S
         pytest.param([302], 302, True, id="a redirect that is wanted as it is"),
     ],
 )
-def test_an_answer_must_be_expected(
+def test_status_must_be_expected(
     api: Api, server: Server, expected: Any, status: int, is_fine: bool
 ) -> None:
     server.answers["/s"] = says(status, Location="http://elsewhere.test/")
@@ -223,9 +223,7 @@ def test_an_answer_must_be_expected(
         assert failure(api, **args).reason in {"UnexpectedStatus", "InvalidRequest"}
 
 
-def test_an_answer_that_is_not_expected_is_told_with_its_beginning(
-    api: Api, server: Server
-) -> None:
+def test_unexpected_response_is_quoted_in_the_error(api: Api, server: Server) -> None:
     server.answers["/s"] = says(403, b"you may\nnot" + b"x" * 1000)
     error = failure(api, url=server.url("/s?key=1"))
     assert (type(error), error.reason) == (UsageError, "UnexpectedStatus")
@@ -233,13 +231,13 @@ def test_an_answer_that_is_not_expected_is_told_with_its_beginning(
     assert len(error.message) < 400
 
 
-def test_an_answer_without_end_is_refused(api: Api, server: Server) -> None:
+def test_endless_response_is_rejected(api: Api, server: Server) -> None:
     server.answers["/big"] = says(200, b"x" * (4 * 1024 * 1024 + 1))
     with refused_as("ResponseTooLarge"):
         api.call(HTTPRequest, {"url": server.url("/big")})
 
 
-def test_an_answer_that_breaks_off_is_no_answer(api: Api, server: Server) -> None:
+def test_truncated_response_is_an_error(api: Api, server: Server) -> None:
     def breaks_off(handler: Handler) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", "100")
@@ -251,10 +249,10 @@ def test_an_answer_that_breaks_off_is_no_answer(api: Api, server: Server) -> Non
     assert isinstance(failure(api, url=server.url("/half")), RequestFailed)
 
 
-# Again
+# Retries
 
 
-def test_a_service_that_is_not_ready_is_asked_again(api: Api, server: Server) -> None:
+def test_unavailable_service_is_retried(api: Api, server: Server) -> None:
     server.answers["/s"] = says_in_turn(
         says(503),
         says(429, Retry_After="17"),
@@ -266,7 +264,7 @@ def test_a_service_that_is_not_ready_is_asked_again(api: Api, server: Server) ->
     assert pauses == ["1 s", "17 s", "4 s"]
 
 
-def test_what_remains_is_an_error_that_passes(api: Api, server: Server) -> None:
+def test_error_after_the_last_retry_is_transient(api: Api, server: Server) -> None:
     server.answers["/s"] = says(503, b"later", Retry_After="5")
     error = failure(api, url=server.url("/s"), retries=2)
     assert isinstance(error, ServiceNotReady)
@@ -274,12 +272,12 @@ def test_what_remains_is_an_error_that_passes(api: Api, server: Server) -> None:
     assert (error.delay_seconds, len(server.asked)) == (5.0, 3)
 
 
-def test_an_answer_that_will_not_change_is_not_asked_for_again(api: Api, server: Server) -> None:
+def test_permanent_error_is_not_retried(api: Api, server: Server) -> None:
     failure(api, url=server.url("/none"), retries=5)
     assert len(server.asked) == 1
 
 
-def test_nobody_at_home_is_an_error_that_passes(api: Api) -> None:
+def test_refused_connection_is_a_transient_error(api: Api) -> None:
     with socket.socket() as occupied:
         occupied.bind(("127.0.0.1", 0))
         port = occupied.getsockname()[1]
@@ -294,9 +292,7 @@ def test_nobody_at_home_is_an_error_that_passes(api: Api) -> None:
 @pytest.mark.parametrize(
     "answer", [pytest.param(hangs_up, id="broken off"), pytest.param(says(502), id="502")]
 )
-def test_a_post_that_may_have_been_carried_out_is_sent_once(
-    api: Api, server: Server, answer: Answer
-) -> None:
+def test_post_is_not_retried_after_it_was_sent(api: Api, server: Server, answer: Answer) -> None:
     server.answers["/jobs"] = answer
     with refused_as("RequestInDoubt", match="may have been carried out") as refused:
         api.call(HTTPRequestV020, {"url": server.url("/jobs"), "method": "POST", "retries": 3})
@@ -314,7 +310,7 @@ def test_a_post_that_may_have_been_carried_out_is_sent_once(
         ),
     ],
 )
-def test_what_can_do_no_harm_is_sent_again(
+def test_idempotent_request_is_retried(
     api: Api, server: Server, args: dict[str, Any], first: Answer
 ) -> None:
     server.answers["/jobs"] = says_in_turn(first, says(200))
@@ -322,7 +318,7 @@ def test_what_can_do_no_harm_is_sent_again(
     assert called["statusCode"] == 200
 
 
-def test_a_post_that_reached_nobody_is_sent_again(api: Api) -> None:
+def test_post_is_retried_if_it_was_not_sent(api: Api) -> None:
     with socket.socket() as occupied:
         occupied.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{occupied.getsockname()[1]}/"
@@ -331,13 +327,11 @@ def test_a_post_that_reached_nobody_is_sent_again(api: Api) -> None:
     assert any("; again in 1 s" in line for line in api.log)
 
 
-# How long
+# Time limits
 
 
 @pytest.mark.parametrize("answer", [silent, dripping])
-def test_a_try_ends_with_its_timeout_however_the_answer_comes(
-    api: Api, server: Server, answer: Answer
-) -> None:
+def test_attempt_ends_after_its_timeout(api: Api, server: Server, answer: Answer) -> None:
     server.answers["/slow"] = answer
     error = failure(api, url=server.url("/slow"), timeout="200ms")
     assert isinstance(error, RequestFailed)
@@ -345,7 +339,7 @@ def test_a_try_ends_with_its_timeout_however_the_answer_comes(
 
 
 @pytest.mark.parametrize("answer", [silent, dripping])
-def test_a_request_can_be_cancelled(api: Api, server: Server, answer: Answer) -> None:
+def test_request_can_be_cancelled(api: Api, server: Server, answer: Answer) -> None:
     server.answers["/slow"] = answer
     called = api.start(HTTPRequest, {"url": server.url("/slow"), "retries": 5})
     assert server.arrived.wait(180)
@@ -355,10 +349,10 @@ def test_a_request_can_be_cancelled(api: Api, server: Server, answer: Answer) ->
     assert len(server.asked) == 1
 
 
-# Elsewhere
+# Redirects
 
 
-def test_a_redirect_on_the_same_host_is_followed_with_its_headers(api: Api, server: Server) -> None:
+def test_redirect_on_the_same_host_keeps_headers(api: Api, server: Server) -> None:
     server.answers["/old"] = says(307, Location="/new?x=1")
     server.answers["/new"] = says(200)
     args = {"url": server.url("/old"), "method": "POST", "body": "b", "headers": {"X-Key": "k"}}
@@ -368,7 +362,7 @@ def test_a_redirect_on_the_same_host_is_followed_with_its_headers(api: Api, serv
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
-def test_after_a_post_a_redirect_is_got(api: Api, server: Server, status: int) -> None:
+def test_redirect_after_post_uses_get(api: Api, server: Server, status: int) -> None:
     server.answers["/old"] = says(status, Location="/new")
     server.answers["/new"] = says(200)
     api.call(HTTPRequest, {"url": server.url("/old"), "method": "POST", "body": {"a": 1}})
@@ -377,7 +371,7 @@ def test_after_a_post_a_redirect_is_got(api: Api, server: Server, status: int) -
     assert "content-type" not in headers
 
 
-def test_another_host_is_followed_only_if_allowed_and_sees_no_secrets(
+def test_redirect_to_another_host_must_be_allowed_and_drops_secrets(
     api: Api, server: Server
 ) -> None:
     server.answers["/old"] = says(302, Location=server.url("/new", "localhost"))
@@ -396,18 +390,18 @@ def test_another_host_is_followed_only_if_allowed_and_sees_no_secrets(
     assert not {"authorization", "x-key"} & set(headers)
 
 
-def test_a_circle_of_redirects_ends(api: Api, server: Server) -> None:
+def test_number_of_redirects_is_limited(api: Api, server: Server) -> None:
     server.answers["/round"] = says(302, Location="/round")
     assert "in a circle" in failure(api, url=server.url("/round")).message
     assert len(server.asked) == 11
 
 
-# Trust
+# TLS
 
 
 @pytest.fixture
 def secure(server: Server, tmp_path: Path) -> tuple[Server, str]:
-    """Have the server speak TLS with a certificate that nobody knows; give that as well."""
+    """Serve TLS with a certificate that is not trusted, and return the certificate as well."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -444,7 +438,7 @@ def secure(server: Server, tmp_path: Path) -> tuple[Server, str]:
     return server, pem.decode()
 
 
-def test_a_host_must_prove_who_it_is(api: Api, secure: tuple[Server, str]) -> None:
+def test_untrusted_certificate_is_rejected(api: Api, secure: tuple[Server, str]) -> None:
     server, authority = secure
     server.answers["/ok"] = says(200)
     url = server.url("/ok", "localhost", "https")
@@ -458,7 +452,7 @@ def test_a_host_must_prove_who_it_is(api: Api, secure: tuple[Server, str]) -> No
     assert isinstance(failure(api, url=url, caCertificate="no"), InvalidRequest)
 
 
-def test_nobody_is_sent_from_https_to_http(api: Api, secure: tuple[Server, str]) -> None:
+def test_redirect_from_https_to_http_is_rejected(api: Api, secure: tuple[Server, str]) -> None:
     server, authority = secure
     server.answers["/old"] = says(302, Location=server.url("/new", "localhost", "http"))
     url = server.url("/old", "localhost", "https")
@@ -466,7 +460,7 @@ def test_nobody_is_sent_from_https_to_http(api: Api, secure: tuple[Server, str])
 
 
 @pytest.mark.parametrize("answer", [silent, dripping])
-def test_a_request_over_tls_can_be_cancelled(
+def test_request_over_tls_can_be_cancelled(
     api: Api, secure: tuple[Server, str], answer: Answer
 ) -> None:
     server, authority = secure
@@ -479,7 +473,7 @@ def test_a_request_over_tls_can_be_cancelled(
         called.result()
 
 
-def test_a_proxy_of_the_environment_counts_only_when_asked_for(
+def test_environment_proxy_is_used_only_on_request(
     api: Api, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", server.url("", "127.0.0.1").replace("//", "//me:pass@"))
@@ -495,9 +489,7 @@ def test_a_proxy_of_the_environment_counts_only_when_asked_for(
     assert server.asked[1][1] == "/ok"
 
 
-def test_a_proxy_that_lets_nobody_through_is_named(
-    api: Api, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_proxy_is_named(api: Api, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", server.url(""))
     monkeypatch.delenv("no_proxy", raising=False)
     error = failure(api, url="https://nowhere.test/ok", useEnvironmentProxy=True)
@@ -506,7 +498,7 @@ def test_a_proxy_that_lets_nobody_through_is_named(
     assert server.asked[0][:2] == ("CONNECT", "nowhere.test:443")
 
 
-# What is refused
+# Rejections
 
 
 def test_secrets_are_masked_in_the_log(api: Api, server: Server) -> None:
@@ -533,7 +525,7 @@ def test_secrets_are_masked_in_the_log(api: Api, server: Server) -> None:
         ),
     ],
 )
-def test_what_cannot_be_sent_is_refused(
+def test_invalid_request_is_rejected(
     api: Api, args: dict[str, Any], error: type[Exception], refusal: str
 ) -> None:
     request_args = {"url": "http://127.0.0.1/", **args} if args else {}
@@ -553,13 +545,13 @@ def test_what_cannot_be_sent_is_refused(
         pytest.param({}, [], id="nothing known yet"),
     ],
 )
-def test_what_is_known_of_a_request_is_judged_before_anything_acts(
+def test_known_arguments_are_checked_before_the_run(
     args: dict[str, Any], refused: list[str]
 ) -> None:
     assert [name for name, _ in HTTPRequest.refusals(args)] == refused
 
 
-def test_a_header_cannot_smuggle_in_another(api: Api, server: Server) -> None:
+def test_header_with_line_break_is_rejected(api: Api, server: Server) -> None:
     error = failure(api, url=server.url("/ok"), headers={"X-A": "b\r\nX-Evil: c"})
     assert isinstance(error, InvalidRequest)
     assert not server.asked

@@ -30,7 +30,7 @@ from kanister_py.functions.blueprint.location_delete.v0_1_0 import LocationDelet
 from kanister_py.functions.blueprint.restore_data.v0_1_0 import RestoreDataV010
 from kanister_py.functions.blueprint.restore_data_all.v0_1_0 import RestoreDataAllV010
 from kanister_py.wiring import object_stores
-from tests.functions.blueprint.conftest import World, failure
+from tests.functions.blueprint.conftest import Harness, failure
 from tests.functions.blueprint.data import claim, facts_for, keys, mounted
 from tests.stores import running_s3, running_store
 
@@ -60,11 +60,11 @@ def facts(location: Location) -> ActionFacts:
 
 
 @pytest.fixture
-def app(world: World) -> World:
-    """A pod with a volume that holds two files."""
-    claim(world, "data")
-    mounted(world, "mkdir -p /v/sub; echo one >/v/a; echo two >/v/sub/b")
-    return world
+def app(harness: Harness) -> Harness:
+    """A pod with a volume that contains two files."""
+    claim(harness, "data")
+    mounted(harness, "mkdir -p /v/sub; echo one >/v/a; echo two >/v/sub/b")
+    return harness
 
 
 def args(**more: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def restic_environment(location: Location, repository: str = "repo") -> dict[str
 
 
 def restic(location: Location, *words: str, repository: str = "repo") -> str:
-    """Ask restic itself, from outside."""
+    """Run restic directly on the repository."""
     env = restic_environment(location, repository)
     done = subprocess.run(["restic", *words], env=env, capture_output=True, text=True, check=True)
     return done.stdout
@@ -96,8 +96,8 @@ def snapshots(location: Location) -> list[Mapping[str, Any]]:
     return json.loads(restic(location, "snapshots", "--json")) or []
 
 
-def test_a_pod_without_restic_is_backed_up_and_comes_back(
-    app: World, facts: ActionFacts, location: Location
+def test_backup_and_restore_of_a_pod_without_restic(
+    app: Harness, facts: ActionFacts, location: Location
 ) -> None:
     done = app.call(BackupDataV010, BACKUP, facts=facts)
     assert (done["fileCount"], done["size"], done["version"]) == ("2", "8 B", "v0.1.0")
@@ -118,7 +118,7 @@ def test_a_pod_without_restic_is_backed_up_and_comes_back(
     assert [pod["metadata"]["name"] for pod in app.pods()] == ["user"]
 
 
-def test_part_of_a_backup_comes_back_where_it_is_wanted(app: World, facts: ActionFacts) -> None:
+def test_part_of_a_backup_is_restored_to_another_folder(app: Harness, facts: ActionFacts) -> None:
     done = app.call(BackupDataV010, BACKUP, facts=facts)
     mounted(app, "rm -r /v/*")
     restore = args(
@@ -143,8 +143,8 @@ def test_part_of_a_backup_comes_back_where_it_is_wanted(app: World, facts: Actio
         pytest.param({"pod": "user", "backupPath": "/v/su"}, "is not in the backup", id="misspelt"),
     ],
 )
-def test_a_restore_that_would_not_reach_a_volume_is_refused(
-    app: World, facts: ActionFacts, where: dict[str, Any], message: str
+def test_restore_outside_of_volumes_is_rejected(
+    app: Harness, facts: ActionFacts, where: dict[str, Any], message: str
 ) -> None:
     done = app.call(BackupDataV010, BACKUP, facts=facts)
     mounted(app, "rm -r /v/*")
@@ -155,7 +155,7 @@ def test_a_restore_that_would_not_reach_a_volume_is_refused(
 
 
 def test_a_backup_can_be_restored_into_another_folder_of_its_volume(
-    app: World, facts: ActionFacts
+    app: Harness, facts: ActionFacts
 ) -> None:
     done = app.call(BackupDataV010, BACKUP, facts=facts)
     restore = args(
@@ -169,9 +169,7 @@ def test_a_backup_can_be_restored_into_another_folder_of_its_volume(
     assert mounted(app, "cat /v/a /v/sub/b") == b"one\ntwo\n"
 
 
-def test_files_beside_the_volumes_of_a_backup_refuse_its_restore(
-    app: World, facts: ActionFacts
-) -> None:
+def test_backup_with_files_outside_of_volumes_is_rejected(app: Harness, facts: ActionFacts) -> None:
     done = app.call(BackupDataV010, BACKUP, facts=facts)
     mounted(app, "rm -r /v/*")
     # Only /v/sub is on the volume: /v/a would be lost with the pod.
@@ -187,7 +185,7 @@ def test_files_beside_the_volumes_of_a_backup_refuse_its_restore(
     assert mounted(app, "cd /v; find . -type f") == b"./b\n"
 
 
-def test_every_pod_is_backed_up_and_restored(app: World, facts: ActionFacts) -> None:
+def test_all_pods_are_backed_up_and_restored(app: Harness, facts: ActionFacts) -> None:
     done = app.call(BackupDataAllV010, EVERY_BACKUP, facts=facts)
     info = json.loads(done["BackupAllInfo"])
     assert [*info["user"]] == ["PodName", "BackupID", "BackupTag"]
@@ -199,14 +197,14 @@ def test_every_pod_is_backed_up_and_restored(app: World, facts: ActionFacts) -> 
     assert deleted["spaceFreed"] != "0 B"
 
 
-# Once for each run
+# One backup per run
 
 
-def test_a_backup_is_made_once_whatever_happens_to_its_process(
-    app: World, facts: ActionFacts, location: Location
+def test_resumed_backup_is_created_once(
+    app: Harness, facts: ActionFacts, location: Location
 ) -> None:
     first = app.call(BackupDataV010, BACKUP, facts=facts, is_written_down=False)
-    # The process died before it wrote that down, and another takes the attempt up.
+    # The process died before the outcome was recorded, and another one resumes the attempt.
     second = app.call(BackupDataV010, BACKUP, facts=facts, is_resumed=True)
     third = app.call(BackupDataV010, BACKUP, facts=facts, attempt=2)
     assert first["backupID"] == second["backupID"] == third["backupID"]
@@ -218,8 +216,8 @@ def test_a_backup_is_made_once_whatever_happens_to_its_process(
 
 
 @pytest.mark.long
-def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
-    app: World, facts: ActionFacts, location: Location
+def test_killed_backup_is_repeated_and_its_lock_removed(
+    app: Harness, facts: ActionFacts, location: Location
 ) -> None:
     app.call(BackupDataV010, BACKUP, facts=facts, uid="before")
     mounted(app, "head -c 150000000 /dev/urandom >/v/large")
@@ -232,7 +230,7 @@ def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
     app.cluster.delete(PODS, pod["metadata"]["name"], namespace="default", grace_period_seconds=0)
     failure(killed.result)
     assert keys(location, "repo/locks/")
-    # Deleting locks the repository alone: the lock of a pod that is gone is in the way.
+    # Only a deletion locks the repository exclusively, and the lock of the dead pod blocks it.
     again = app.call(BackupDataV010, BACKUP, facts=facts, is_resumed=True)
     assert len(snapshots(location)) == 2
     delete = args(backupArtifactPrefix="repo", backupID=again["backupID"], reclaimSpace=True)
@@ -243,9 +241,7 @@ def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
 
 
 @pytest.mark.long
-def test_a_lock_of_somebody_at_work_is_waited_for_and_left_alone(
-    app: World, facts: ActionFacts, location: Location
-) -> None:
+def test_active_lock_is_waited_for(app: Harness, facts: ActionFacts, location: Location) -> None:
     done = app.call(BackupDataV010, BACKUP, facts=facts)
     command = ["restic", "backup", "--stdin", "--stdin-filename", "slow", "--quiet"]
     env = restic_environment(location)
@@ -273,8 +269,8 @@ def test_a_lock_of_somebody_at_work_is_waited_for_and_left_alone(
 
 
 @pytest.mark.long
-def test_older_backups_of_the_same_place_go_and_others_stay(
-    app: World, facts: ActionFacts, location: Location
+def test_retention_deletes_only_older_backups_of_the_same_place(
+    app: Harness, facts: ActionFacts, location: Location
 ) -> None:
     volume = args(volume="data", dataArtifactPrefix="repo")
     app.call(CopyVolumeDataV010, volume, facts=facts, uid="volume")
@@ -288,7 +284,7 @@ def test_older_backups_of_the_same_place_go_and_others_stay(
     restic(location, "check", "--read-data")
 
 
-# What is wrong
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -305,15 +301,15 @@ def test_older_backups_of_the_same_place_go_and_others_stay(
         pytest.param({"encryptionKey": ""}, "encryptionKey", id="an empty key"),
     ],
 )
-def test_a_retention_that_makes_no_sense_is_refused(more: dict[str, Any], problem: str) -> None:
+def test_invalid_retention_is_rejected(more: dict[str, Any], problem: str) -> None:
     for function, backup in ((BackupDataV010, BACKUP), (BackupDataAllV010, EVERY_BACKUP)):
         with pytest.raises(InvalidArgs) as refusal:
             decode_args(function.Args, {**backup, **more})
         assert problem in refusal.value.message
 
 
-def test_a_wrong_key_is_told_and_makes_nothing(
-    app: World, facts: ActionFacts, location: Location
+def test_wrong_key_is_an_error_and_creates_nothing(
+    app: Harness, facts: ActionFacts, location: Location
 ) -> None:
     app.call(BackupDataV010, BACKUP, facts=facts)
     before = keys(location, "")
@@ -323,14 +319,16 @@ def test_a_wrong_key_is_told_and_makes_nothing(
     assert keys(location, "") == before
 
 
-def test_a_folder_on_no_volume_is_refused_with_a_way_out(app: World, facts: ActionFacts) -> None:
+def test_folder_outside_of_volumes_is_rejected_with_an_alternative(
+    app: Harness, facts: ActionFacts
+) -> None:
     nowhere = {**BACKUP, "includePath": "/etc"}
     error = failure(lambda: app.call(BackupDataV010, nowhere, facts=facts))
     assert "/etc of pod default/user is on none of its volumes" in error.message
     assert "v0.0.0" in error.message
 
 
-def test_a_tag_that_no_backup_has_is_named(app: World, facts: ActionFacts) -> None:
+def test_unknown_tag_is_named(app: Harness, facts: ActionFacts) -> None:
     app.call(BackupDataV010, BACKUP, facts=facts)
     restore = args(pod="user", backupArtifactPrefix="repo", backupTag="nosuch")
     error = failure(lambda: app.call(RestoreDataV010, restore, facts=facts, uid="restore"))
@@ -338,8 +336,8 @@ def test_a_tag_that_no_backup_has_is_named(app: World, facts: ActionFacts) -> No
 
 
 @pytest.mark.long
-def test_a_repository_is_checked_down_to_its_data(
-    app: World, facts: ActionFacts, location: Location
+def test_check_reads_the_data_of_a_repository(
+    app: Harness, facts: ActionFacts, location: Location
 ) -> None:
     check = args(backupArtifactPrefix="repo", readData="100%")
 
@@ -359,7 +357,7 @@ def test_a_repository_is_checked_down_to_its_data(
 
 
 @pytest.mark.parametrize("sample", ["0%", "200%", "0/3", "8/7", "1/257", "0G", "1.2.3%", "some"])
-def test_a_sample_that_is_none_is_refused_before_anything_is_read(sample: str) -> None:
+def test_invalid_sample_is_rejected_before_the_check(sample: str) -> None:
     check = args(backupArtifactPrefix="repo", readData=sample)
     with pytest.raises(InvalidArgs) as refusal:
         decode_args(CheckRepositoryV010.Args, check)
@@ -367,14 +365,14 @@ def test_a_sample_that_is_none_is_refused_before_anything_is_read(sample: str) -
 
 
 @pytest.mark.parametrize("sample", ["", "5%", "0.5%", "100%", "1/1", "7/256", "2G"])
-def test_a_sample_is_what_restic_takes(sample: str) -> None:
+def test_sample_accepts_restics_formats(sample: str) -> None:
     check = args(backupArtifactPrefix="repo", readData=sample)
     assert decode_args(CheckRepositoryV010.Args, check).read_data == sample
 
 
 @pytest.mark.long
-def test_a_check_that_is_cut_short_has_found_no_damage(
-    app: World, facts: ActionFacts, location: Location
+def test_interrupted_check_reports_no_damage(
+    app: Harness, facts: ActionFacts, location: Location
 ) -> None:
     mounted(app, "head -c 150000000 /dev/urandom >/v/large")
     app.call(BackupDataV010, BACKUP, facts=facts)
@@ -389,19 +387,19 @@ def test_a_check_that_is_cut_short_has_found_no_damage(
     failure(cut.result)
 
 
-def test_a_folder_is_deleted_and_nothing_beside_it(world: World, location: Location) -> None:
+def test_only_the_folder_is_deleted(harness: Harness, location: Location) -> None:
     store = object_stores().open(location)
     for key in ("a/1", "a/b/2", "ab", "a"):
         if key != "a":
             store.put(key, [b"x"])
     facts = facts_for(location)
-    assert world.call(LocationDeleteV010, {"artifact": "kbucket/a"}, facts=facts) == {
+    assert harness.call(LocationDeleteV010, {"artifact": "kbucket/a"}, facts=facts) == {
         "deleted": "2"
     }
     assert keys(location, "") == ["ab"]
     for artifact in ("/", "kbucket", "kbucket/"):
         error = failure(
-            lambda artifact=artifact: world.call(  # type: ignore[misc] # a closure of the loop
+            lambda artifact=artifact: harness.call(  # type: ignore[misc] # a closure of the loop
                 LocationDeleteV010, {"artifact": artifact}, facts=facts
             )
         )
@@ -412,9 +410,9 @@ def test_a_folder_is_deleted_and_nothing_beside_it(world: World, location: Locat
 
 
 @pytest.mark.long
-def test_the_key_is_nowhere_to_be_seen(app: World, tmp_path: Path) -> None:
+def test_key_is_not_visible(app: Harness, tmp_path: Path) -> None:
     mounted(app, "head -c 150000000 /dev/urandom >/v/large")
-    # Of this test alone: all processes of the machine are looked at.
+    # A key that only this test uses, because the processes of the whole machine are searched.
     key, other, secret = (f"{letter}-of-{tmp_path.name}-{os.getpid()}" for letter in "abc")
     with running_s3(tmp_path / "own", secret=secret) as location:
         facts = facts_for(location)
@@ -444,5 +442,5 @@ def test_the_key_is_nowhere_to_be_seen(app: World, tmp_path: Path) -> None:
         (3 * 2**50, "3072.000 TiB"),
     ],
 )
-def test_sizes_are_written_as_restic_does(size: int, text: str) -> None:
+def test_sizes_have_restics_format(size: int, text: str) -> None:
     assert in_units(size) == text

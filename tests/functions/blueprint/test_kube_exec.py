@@ -1,4 +1,4 @@
-"""Commands in containers that are there already."""
+"""Commands in existing containers."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from kanister_py.functions.blueprint.kube_exec.v0_1_0 import KubeExecV010
 from kanister_py.functions.blueprint.kube_exec_all.v0_0_0 import KubeExecAll
 from kanister_py.ports.cluster import Channel, Cluster, ExecChunk
 from kanister_py.ports.function import Func, OnRestart
-from tests.functions.blueprint.conftest import World, failure, is_running
+from tests.functions.blueprint.conftest import Harness, failure, is_running
 
 BOTH = pytest.mark.parametrize("function", [KubeExec, KubeExecV010])
 
 
 @pytest.fixture
-def db(world: World) -> World:
-    """A world with a pod `db` of one container."""
-    world.pod_to_go_into("db", "server")
-    return world
+def db(harness: Harness) -> Harness:
+    """A test bed with a pod `db` of one container."""
+    harness.pod_to_go_into("db", "server")
+    return harness
 
 
 def inside(text: str, **rest: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def inside(text: str, **rest: Any) -> dict[str, Any]:
 
 
 @BOTH
-def test_only_what_goes_to_stdout_is_output(db: World, function: type[Func]) -> None:
+def test_outputs_are_read_only_from_stdout(db: Harness, function: type[Func]) -> None:
     text = "echo hello; kando output a 1; kando output b 2 >&2; printf tail >&2"
     assert db.call(function, inside(text)) == {"a": "1"}
     assert "hello" in db.log
@@ -52,8 +52,8 @@ def test_only_what_goes_to_stdout_is_output(db: World, function: type[Func]) -> 
 
 
 @BOTH
-def test_a_command_that_fails_says_its_exit_code_and_its_last_words(
-    db: World, function: type[Func]
+def test_failed_command_error_has_exit_code_and_last_lines(
+    db: Harness, function: type[Func]
 ) -> None:
     text = "seq 1 12; echo no such table >&2; exit 7"
     error = failure(lambda: db.call(function, inside(text)))
@@ -68,14 +68,14 @@ def test_a_command_that_fails_says_its_exit_code_and_its_last_words(
 
 
 @BOTH
-def test_a_cancel_ends_the_command(db: World, function: type[Func]) -> None:
+def test_a_cancel_ends_the_command(db: Harness, function: type[Func]) -> None:
     called = db.start(function, inside("echo begun; sleep 600"))
     db.wait_for_line("begun")
     called.cancel()
     assert isinstance(failure(called.result), RunCancelled)
 
 
-def test_a_command_that_takes_too_long_is_ended_where_a_timeout_is_known(db: World) -> None:
+def test_timeout_ends_the_command(db: Harness) -> None:
     error = failure(lambda: db.call(KubeExecV010, inside("sleep 600", timeout="1s")))
     assert isinstance(error, WaitTimedOut)
     assert error.timeout_seconds == 1
@@ -84,25 +84,25 @@ def test_a_command_that_takes_too_long_is_ended_where_a_timeout_is_known(db: Wor
 
 
 @BOTH
-def test_a_pod_that_is_not_there_is_named(db: World, function: type[Func]) -> None:
+def test_missing_pod_is_named(db: Harness, function: type[Func]) -> None:
     error = failure(lambda: db.call(function, inside("true", pod="nobody")))
     assert isinstance(error, NotFound)
     assert "nobody" in error.message
 
 
-def test_a_broken_output_line_fails_the_phase(db: World) -> None:
+def test_malformed_output_line_fails_the_phase(db: Harness) -> None:
     error = failure(lambda: db.call(KubeExec, inside("echo '###Phase-output###: {'")))
     assert error.reason == "OutputUnreadable"
 
 
-def test_nobody_runs_a_command_again_after_a_restart() -> None:
+def test_command_is_not_repeated_after_a_restart() -> None:
     assert KubeExec.on_restart is OnRestart.FAIL
     assert KubeExecV010.on_restart is OnRestart.FAIL
     assert KubeExecAll.on_restart is OnRestart.FAIL
 
 
 class ScriptedSession:
-    """A command whose output comes in the pieces a test wants."""
+    """A command whose output arrives in the chunks that a test defines."""
 
     def __init__(self, *pieces: ExecChunk | Exception, exit_code: int | None = 0) -> None:
         self._pieces = pieces
@@ -115,7 +115,7 @@ class ScriptedSession:
             yield piece
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -125,7 +125,7 @@ class ScriptedSession:
 
 
 class ScriptedPods:
-    """Answers for the pods of a cluster with one session."""
+    """Cluster whose exec returns the same session for all pods."""
 
     def __init__(self, session: ScriptedSession) -> None:
         self._session = session
@@ -137,7 +137,7 @@ class ScriptedPods:
         raise NotImplementedError
 
 
-def scripted(session: ScriptedSession) -> World:
+def scripted(session: ScriptedSession) -> Harness:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.attach_pods(ScriptedPods(session))
     observed: Cluster = cluster
@@ -149,7 +149,7 @@ def scripted(session: ScriptedSession) -> World:
             "spec": {"containers": [{"name": "server", "image": "busybox"}]},
         }
     )
-    return World(observed)
+    return Harness(observed)
 
 
 def out(text: str) -> ExecChunk:
@@ -160,40 +160,40 @@ def err(text: str) -> ExecChunk:
     return ExecChunk(Channel.STDERR, text.encode())
 
 
-def test_an_output_line_that_comes_in_pieces_is_one_output() -> None:
+def test_output_line_in_several_chunks() -> None:
     line = '###Phase-output###: {"key": "k", "value": "v"}\n'
     pieces = [out(sign) for sign in line]
     mixed = [chunk for piece in pieces for chunk in (piece, err("."))]
-    world = scripted(ScriptedSession(*mixed, err("\nlast")))
-    assert world.call(KubeExec, inside("true")) == {"k": "v"}
-    assert world.log == ["." * len(line), "last"]
+    harness = scripted(ScriptedSession(*mixed, err("\nlast")))
+    assert harness.call(KubeExec, inside("true")) == {"k": "v"}
+    assert harness.log == ["." * len(line), "last"]
 
 
 @BOTH
-def test_a_lost_connection_is_no_success_and_no_reason_to_do_it_twice(
+def test_lost_connection_fails_without_a_retry(
     function: type[Func],
 ) -> None:
-    world = scripted(ScriptedSession(out("working"), StreamLost("gone"), exit_code=None))
-    error = failure(lambda: world.call(function, inside("true")))
+    harness = scripted(ScriptedSession(out("working"), StreamLost("gone"), exit_code=None))
+    error = failure(lambda: harness.call(function, inside("true")))
     assert (type(error), error.reason) == (UsageError, "StreamLost")
 
 
 @BOTH
-def test_an_end_without_an_exit_code_is_no_success(function: type[Func]) -> None:
-    world = scripted(ScriptedSession(out("working"), exit_code=None))
-    error = failure(lambda: world.call(function, inside("true")))
+def test_missing_exit_code_is_an_error(function: type[Func]) -> None:
+    harness = scripted(ScriptedSession(out("working"), exit_code=None))
+    error = failure(lambda: harness.call(function, inside("true")))
     assert (type(error), error.reason) == (UsageError, "StreamLost")
 
 
-# Many containers
+# Several containers
 
 
 @pytest.fixture
-def pair(world: World) -> World:
-    """A world with two pods of two containers each."""
-    world.pod_to_go_into("db-0", "server", "sidecar")
-    world.pod_to_go_into("db-1", "server", "sidecar")
-    return world
+def pair(harness: Harness) -> Harness:
+    """A test bed with two pods of two containers each."""
+    harness.pod_to_go_into("db-0", "server", "sidecar")
+    harness.pod_to_go_into("db-1", "server", "sidecar")
+    return harness
 
 
 def everywhere(text: str, pods: str = "db-0 db-1", containers: str = "server sidecar") -> Any:
@@ -201,14 +201,14 @@ def everywhere(text: str, pods: str = "db-0 db-1", containers: str = "server sid
     return {"namespace": "default", "pods": pods, "containers": containers, "command": command}
 
 
-def test_a_command_runs_in_every_container_of_every_pod(pair: World) -> None:
+def test_a_command_runs_in_every_container_of_every_pod(pair: Harness) -> None:
     outputs = pair.call(KubeExecAll, everywhere("echo here; kando output $(hostname | tr - _) 1"))
     assert outputs == {"db_0": "1", "db_1": "1"}
     assert pair.log.count("here") == 4
 
 
-def test_all_commands_run_at_once(pair: World) -> None:
-    """Each waits for all others: one after another, none would ever end."""
+def test_all_commands_run_at_once(pair: Harness) -> None:
+    """Every command waits for all others, so they would not end if they ran one after another."""
     text = (
         "mkdir -p /tmp/meeting; mktemp /tmp/meeting/XXXXXX; "
         "until [ $(ls /tmp/meeting | wc -l) -ge 2 ]; do sleep 0.05; done; kando output met yes"
@@ -217,7 +217,7 @@ def test_all_commands_run_at_once(pair: World) -> None:
     assert called.result() == {"met": "yes"}
 
 
-def test_when_one_command_fails_the_phase_fails_and_names_it(pair: World) -> None:
+def test_failed_command_is_named(pair: Harness) -> None:
     text = 'kando output a 1; [ "$(hostname)" = db-0 ] || exit 5'
     error = failure(lambda: pair.call(KubeExecAll, everywhere(text)))
     assert isinstance(error, CommandFailed)
@@ -228,7 +228,7 @@ def test_when_one_command_fails_the_phase_fails_and_names_it(pair: World) -> Non
     assert "db-0" not in error.message
 
 
-def test_a_cancel_ends_all_commands(pair: World) -> None:
+def test_a_cancel_ends_all_commands(pair: Harness) -> None:
     called = pair.start(KubeExecAll, everywhere("echo begun; sleep 600"))
     pair.wait_for_line("begun", times=4)
     called.cancel()
@@ -236,7 +236,7 @@ def test_a_cancel_ends_all_commands(pair: World) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("exec ")]
 
 
-def test_the_reason_of_a_single_failure_is_kept(pair: World) -> None:
+def test_the_reason_of_a_single_failure_is_kept(pair: Harness) -> None:
     called = pair.start(KubeExecAll, everywhere("true", pods="db-0 nobody", containers="server"))
     error: KanisterError = failure(called.result)
     assert isinstance(error, NotFound)

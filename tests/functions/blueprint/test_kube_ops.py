@@ -1,4 +1,4 @@
-"""Objects that a blueprint creates, deletes and patches."""
+"""Objects that a blueprint creates, deletes or patches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def data_of(api: Api, name: str, namespace: str = "default") -> Any:
 
 
 @BOTH
-def test_the_last_of_several_documents_is_the_output(kube_ops: type[Func]) -> None:
+def test_output_names_the_last_document(kube_ops: type[Func]) -> None:
     api = Api()
     spec = f"{config_map('one', a='b')}---\n{config_map('two', c='d')}"
     output = api.call(kube_ops, {"operation": "create", "spec": spec, "namespace": "db"})
@@ -62,7 +62,7 @@ def test_the_last_of_several_documents_is_the_output(kube_ops: type[Func]) -> No
 
 
 @BOTH
-def test_a_list_is_what_stands_in_it(kube_ops: type[Func]) -> None:
+def test_items_of_a_list_are_created(kube_ops: type[Func]) -> None:
     api = Api()
     item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inside"}}
     spec = str({"apiVersion": "v1", "kind": "List", "items": [item]})
@@ -70,7 +70,7 @@ def test_a_list_is_what_stands_in_it(kube_ops: type[Func]) -> None:
 
 
 @BOTH
-def test_what_is_made_outlives_the_action_set_but_says_which_run_made_it(
+def test_created_objects_have_a_run_label_and_no_owner(
     kube_ops: type[Func],
 ) -> None:
     api = Api()
@@ -81,7 +81,7 @@ def test_what_is_made_outlives_the_action_set_but_says_which_run_made_it(
 
 
 @BOTH
-def test_an_object_of_the_whole_cluster_gets_no_namespace(kube_ops: type[Func]) -> None:
+def test_cluster_scoped_object_gets_no_namespace(kube_ops: type[Func]) -> None:
     api = Api()
     spec = (
         "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: x"
@@ -90,7 +90,7 @@ def test_an_object_of_the_whole_cluster_gets_no_namespace(kube_ops: type[Func]) 
     assert (output["name"], output["namespace"], output["group"]) == ("fast", "", "storage.k8s.io")
 
 
-def test_a_namespace_that_a_document_names_sticks_in_the_first_version_only() -> None:
+def test_namespace_of_a_document_applies_to_later_ones_only_in_v0_0_0() -> None:
     first = config_map("one", a="b").replace("name: one", "name: one\n  namespace: far")
     spec = f"{first}---\n{config_map('two', a='b')}"
     for kube_ops, where in ((KubeOps, "far"), (KubeOpsV010, "db")):
@@ -98,7 +98,7 @@ def test_a_namespace_that_a_document_names_sticks_in_the_first_version_only() ->
         assert output["namespace"] == where
 
 
-def test_what_exists_fails_the_first_version_and_is_brought_up_to_date_by_the_next() -> None:
+def test_existing_object_fails_v0_0_0_and_is_updated_by_v0_1_0() -> None:
     api = Api()
     api.add("v1", "ConfigMap", "src", data={"k": "v"})
     create = {"operation": "create", "spec": config_map("src", more="x")}
@@ -108,7 +108,7 @@ def test_what_exists_fails_the_first_version_and_is_brought_up_to_date_by_the_ne
     assert data_of(api, "src") == {"k": "v", "more": "x"}
 
 
-def test_a_field_of_somebody_else_is_taken_over_only_with_force() -> None:
+def test_field_of_another_manager_requires_force() -> None:
     api = Api()
     api.add("v1", "ConfigMap", "src", data={"k": "v"})
     create = {"operation": "create", "spec": config_map("src", k="mine")}
@@ -120,7 +120,7 @@ def test_a_field_of_somebody_else_is_taken_over_only_with_force() -> None:
 
 
 @BOTH
-def test_a_create_that_is_taken_up_again_finds_what_it_made_before(kube_ops: type[Func]) -> None:
+def test_resumed_create_finds_its_objects(kube_ops: type[Func]) -> None:
     api = Api()
     spec = config_map("made", a="b")
     create = {"operation": "create", "spec": spec.replace("name: made", "generateName: made-")}
@@ -131,7 +131,7 @@ def test_a_create_that_is_taken_up_again_finds_what_it_made_before(kube_ops: typ
     assert api.call(kube_ops, named) == api.call(kube_ops, named, is_resumed=True)
 
 
-def test_a_retry_goes_on_where_the_first_attempt_stopped() -> None:
+def test_retry_continues_after_the_last_created_object() -> None:
     api = Api()
     api.add("v1", "ConfigMap", "two", data={"k": "v"})
     create = {"operation": "create", "spec": f"{config_map('one')}---\n{config_map('two')}"}
@@ -141,7 +141,7 @@ def test_a_retry_goes_on_where_the_first_attempt_stopped() -> None:
     assert api.call(KubeOps, create, attempt=2)["name"] == "two"
 
 
-def test_what_another_run_made_is_not_taken_for_ours() -> None:
+def test_object_of_another_run_is_an_error() -> None:
     api = Api()
     create = {"operation": "create", "spec": config_map("made", a="b")}
     api.call(KubeOps, create)
@@ -149,7 +149,7 @@ def test_what_another_run_made_is_not_taken_for_ours() -> None:
         api.call(KubeOps, create, uid="uid-2")
 
 
-def test_a_spec_may_be_a_map_or_a_list_of_maps_in_the_second_version() -> None:
+def test_spec_may_be_a_map_or_list_in_v0_1_0() -> None:
     api = Api()
     one = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
     two = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}, "data": {"a": "b"}}
@@ -163,7 +163,7 @@ def test_a_spec_may_be_a_map_or_a_list_of_maps_in_the_second_version() -> None:
 
 
 @BOTH
-def test_a_deletion_lasts_until_the_object_is_gone(kube_ops: type[Func]) -> None:
+def test_delete_waits_until_the_object_is_gone(kube_ops: type[Func]) -> None:
     api = Api()
     api.add("v1", "ConfigMap", "held", metadata={"finalizers": ["test/hold"]})
     delete = {
@@ -184,7 +184,7 @@ def test_a_deletion_lasts_until_the_object_is_gone(kube_ops: type[Func]) -> None
 
 
 @BOTH
-def test_a_deletion_that_takes_too_long_can_be_cancelled(kube_ops: type[Func]) -> None:
+def test_delete_can_be_cancelled(kube_ops: type[Func]) -> None:
     api = Api()
     api.add("v1", "ConfigMap", "held", metadata={"finalizers": ["test/hold"]})
     delete = {"operation": "delete", "objectReference": reference(CONFIG_MAPS, "held")}
@@ -195,7 +195,7 @@ def test_a_deletion_that_takes_too_long_can_be_cancelled(kube_ops: type[Func]) -
 
 
 @BOTH
-def test_what_is_not_there_cannot_be_deleted_but_for_a_second_start_of_the_same_attempt(
+def test_missing_object_cannot_be_deleted_unless_resumed(
     kube_ops: type[Func],
 ) -> None:
     api = Api()
@@ -205,7 +205,7 @@ def test_what_is_not_there_cannot_be_deleted_but_for_a_second_start_of_the_same_
     assert api.call(kube_ops, delete, is_resumed=True)["name"] == "gone"
 
 
-def test_only_the_second_version_deletes_what_belongs_to_no_namespace() -> None:
+def test_only_v0_1_0_deletes_cluster_scoped_objects() -> None:
     api, classes = Api(), GroupVersionResource("storage.k8s.io", "v1", "storageclasses")
     api.add("storage.k8s.io/v1", "StorageClass", "fast", provisioner="x")
     delete = {"operation": "delete", "objectReference": reference(classes, "fast")}
@@ -215,7 +215,7 @@ def test_only_the_second_version_deletes_what_belongs_to_no_namespace() -> None:
     assert not api.cluster.list(classes).items
 
 
-def test_the_second_version_finds_a_resource_by_its_kind() -> None:
+def test_v0_1_0_finds_a_resource_by_its_kind() -> None:
     api = Api()
     api.add("networking.k8s.io/v1", "NetworkPolicy", "web", spec={"podSelector": {}})
     where = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "name": "web"}
@@ -243,7 +243,7 @@ def test_a_patch_changes_part_of_an_object() -> None:
         assert data_of(api, "src") == {"k": "v", "more": "1"}
 
 
-def test_only_the_second_version_patches_custom_resources() -> None:
+def test_only_v0_1_0_patches_custom_resources() -> None:
     api = Api()
     api.add("cr.kanister.io/v1alpha1", "Blueprint", "mine", actions={"a": {"phases": []}})
     patch = {
@@ -258,7 +258,7 @@ def test_only_the_second_version_patches_custom_resources() -> None:
     assert sorted(patched["actions"]) == ["a", "b"]
 
 
-def test_the_first_version_looks_for_a_patched_object_only_where_the_reference_says() -> None:
+def test_v0_0_0_patches_only_in_the_namespace_of_the_reference() -> None:
     api = Api()
     api.add("v1", "ConfigMap", "src", metadata={"namespace": "db"}, data={"k": "v"})
     patch = {
@@ -272,7 +272,7 @@ def test_the_first_version_looks_for_a_patched_object_only_where_the_reference_s
     assert api.call(KubeOpsV010, patch)["namespace"] == "db"
 
 
-# What is refused
+# Rejections
 
 
 @BOTH
@@ -317,7 +317,7 @@ def test_the_first_version_looks_for_a_patched_object_only_where_the_reference_s
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused(
+def test_invalid_operation_is_rejected(
     kube_ops: type[Func], args: dict[str, Any], reason: str, message: str
 ) -> None:
     with refused_as(reason) as caught:

@@ -1,4 +1,4 @@
-"""A command in a pod of its own."""
+"""A command in a new pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.yaml.weak import InvalidArgs
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask
 from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
 from kanister_py.ports.function import Func
-from tests.functions.blueprint.conftest import World, failure, has_ended, is_running
+from tests.functions.blueprint.conftest import Harness, failure, has_ended, is_running
 from tests.raising import refused_as
 
 BOTH = pytest.mark.parametrize("task", [KubeTask, KubeTaskV010])
@@ -29,132 +29,130 @@ def facts(**found: Any) -> ActionFacts:
 
 
 @BOTH
-def test_what_the_command_prints_as_output_is_output_and_the_rest_is_logged(
-    world: World, task: type[Func]
-) -> None:
+def test_outputs_are_collected_and_other_lines_logged(harness: Harness, task: type[Func]) -> None:
     lines = "echo hello; kando output size 12; kando output size 13; kando output host db >&2"
-    assert world.call(task, script(lines)) == {"size": "13", "host": "db"}
-    assert world.log == ["hello"]
+    assert harness.call(task, script(lines)) == {"size": "13", "host": "db"}
+    assert harness.log == ["hello"]
 
 
 @BOTH
-def test_the_pod_is_gone_when_the_phase_is_over(world: World, task: type[Func]) -> None:
-    world.call(task, script("true"))
-    assert world.pods() == []
+def test_pod_is_deleted_when_the_phase_ends(harness: Harness, task: type[Func]) -> None:
+    harness.call(task, script("true"))
+    assert harness.pods() == []
 
 
 @BOTH
-def test_a_command_that_fails_says_its_exit_code(world: World, task: type[Func]) -> None:
-    error = failure(lambda: world.call(task, script("echo out of tape; exit 3")))
+def test_failed_command_error_has_the_exit_code(harness: Harness, task: type[Func]) -> None:
+    error = failure(lambda: harness.call(task, script("echo out of tape; exit 3")))
     assert isinstance(error, CommandFailed)
     assert error.exit_code == 3
     assert error.message == (
         "Failed while waiting for Pod to complete: Pod failed: its command ended with exit code 3"
     )
-    assert world.log == ["out of tape"]
-    assert world.pods() == []
+    assert harness.log == ["out of tape"]
+    assert harness.pods() == []
 
 
-def test_a_command_that_fails_keeps_its_outputs_from_the_first_version_that_promises_it(
-    world: World,
+def test_outputs_of_a_failed_command_are_kept_from_v0_1_0_on(
+    harness: Harness,
 ) -> None:
     args = script("kando output half yes; exit 1")
-    lost = failure(lambda: world.call(KubeTask, args, uid="a"))
-    kept = failure(lambda: world.call(KubeTaskV010, args, uid="b"))
+    lost = failure(lambda: harness.call(KubeTask, args, uid="a"))
+    kept = failure(lambda: harness.call(KubeTaskV010, args, uid="b"))
     assert isinstance(lost, CommandFailed)
     assert isinstance(kept, CommandFailed)
     assert (lost.outputs, kept.outputs) == ({}, {"half": "yes"})
 
 
 @BOTH
-def test_a_broken_output_line_fails_the_phase(world: World, task: type[Func]) -> None:
+def test_malformed_output_line_fails_the_phase(harness: Harness, task: type[Func]) -> None:
     args = script("echo '###Phase-output###: {\"key\": 1}'; echo after")
-    error = failure(lambda: world.call(task, args))
+    error = failure(lambda: harness.call(task, args))
     assert error.reason == "OutputUnreadable"
-    assert world.log == ["after"]
-    assert world.pods() == []
+    assert harness.log == ["after"]
+    assert harness.pods() == []
 
 
-def test_a_log_of_bytes_that_are_no_text_harms_nobody(world: World) -> None:
+def test_log_that_is_not_utf8_is_accepted(harness: Harness) -> None:
     args = script(r"printf '\377\376\000\001\n'; head -c 200000 /dev/urandom; kando output a b")
-    assert world.call(KubeTask, args) == {"a": "b"}
+    assert harness.call(KubeTask, args) == {"a": "b"}
 
 
-def test_a_cancel_ends_the_command_and_deletes_its_pod(world: World) -> None:
-    called = world.start(KubeTask, script("sleep 600"))
-    world.seen_pod(is_running)
+def test_a_cancel_ends_the_command_and_deletes_its_pod(harness: Harness) -> None:
+    called = harness.start(KubeTask, script("sleep 600"))
+    harness.seen_pod(is_running)
     called.cancel()
     assert isinstance(failure(called.result), RunCancelled)
-    assert world.pods() == []
+    assert harness.pods() == []
 
 
-def test_a_pod_that_an_earlier_process_left_is_followed_to_its_end(world: World) -> None:
+def test_resumed_phase_follows_its_existing_pod(harness: Harness) -> None:
     args = script("kando output began $(date +%s%N); sleep 1; kando output done yes")
-    first = world.start(KubeTask, args, is_written_down=False)
-    uid = world.seen_pod(is_running)["metadata"]["uid"]
-    second = world.start(KubeTask, args)
+    first = harness.start(KubeTask, args, is_written_down=False)
+    uid = harness.seen_pod(is_running)["metadata"]["uid"]
+    second = harness.start(KubeTask, args)
     assert second.result()["done"] == "yes"
-    assert uid not in {pod["metadata"]["uid"] for pod in world.pods()}
-    # Whoever loses its pod to the other one fails, and starts nothing anew.
+    assert uid not in {pod["metadata"]["uid"] for pod in harness.pods()}
+    # The process that loses its pod to the other one fails, and starts no new pod.
     first.thread.join(180)
     assert first.failed or first.ended == [second.result()]
-    assert world.pods() == []
+    assert harness.pods() == []
 
 
-def test_a_pod_that_ended_while_nobody_looked_still_gives_its_outputs(world: World) -> None:
+def test_resumed_phase_reads_outputs_of_an_ended_pod(harness: Harness) -> None:
     args = script("kando output done yes")
-    pod = _left_behind(world, args)
-    world.seen_pod(has_ended)
-    assert world.call(KubeTask, args) == {"done": "yes"}
-    assert pod["metadata"]["name"] not in {pod["metadata"]["name"] for pod in world.pods()}
+    pod = _left_behind(harness, args)
+    harness.seen_pod(has_ended)
+    assert harness.call(KubeTask, args) == {"done": "yes"}
+    assert pod["metadata"]["name"] not in {pod["metadata"]["name"] for pod in harness.pods()}
 
 
-def test_an_end_that_was_not_written_down_is_found_again_and_not_done_again(
-    world: World,
+def test_unrecorded_success_is_not_repeated(
+    harness: Harness,
 ) -> None:
     args = script("kando output at $(date +%s%N)")
-    first = world.call(KubeTask, args, is_written_down=False)
-    assert len(world.pods()) == 1
-    assert world.call(KubeTask, args) == first
-    assert world.pods() == []
+    first = harness.call(KubeTask, args, is_written_down=False)
+    assert len(harness.pods()) == 1
+    assert harness.call(KubeTask, args) == first
+    assert harness.pods() == []
 
 
-def test_a_failure_that_was_not_written_down_is_found_again_and_not_done_again(
-    world: World,
+def test_unrecorded_failure_is_not_repeated(
+    harness: Harness,
 ) -> None:
     args = script("echo $(date +%s%N); exit 3")
-    failure(lambda: world.call(KubeTask, args, is_written_down=False))
-    error = failure(lambda: world.call(KubeTask, args))
+    failure(lambda: harness.call(KubeTask, args, is_written_down=False))
+    error = failure(lambda: harness.call(KubeTask, args))
     assert isinstance(error, CommandFailed)
     assert error.exit_code == 3
-    assert len(world.log) == 2
-    assert len({*world.log}) == 1
-    assert world.pods() == []
+    assert len(harness.log) == 2
+    assert len({*harness.log}) == 1
+    assert harness.pods() == []
 
 
-def _left_behind(world: World, args: dict[str, Any]) -> Any:
-    """The pod of a process that died right after it made it."""
+def _left_behind(harness: Harness, args: dict[str, Any]) -> Any:
+    """Create the pod of a process that died immediately afterwards."""
     from kanister_py.core.templates.params import Params
     from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTaskArgs, job_of
     from kanister_py.functions.blueprint.pods import pod_of
 
     params = Params(facts())
-    return world.cluster.create(
-        pod_of(world.context(), params, job_of(params, KubeTaskArgs(**args)))
+    return harness.cluster.create(
+        pod_of(harness.context(), params, job_of(params, KubeTaskArgs(**args)))
     )
 
 
-def test_a_pod_that_somebody_deletes_fails_the_phase(world: World) -> None:
-    called = world.start(KubeTask, script("sleep 600"))
-    name = world.seen_pod(is_running)["metadata"]["name"]
-    world.cluster.delete(PODS, name, namespace="default", grace_period_seconds=0)
+def test_deleted_pod_fails_the_phase(harness: Harness) -> None:
+    called = harness.start(KubeTask, script("sleep 600"))
+    name = harness.seen_pod(is_running)["metadata"]["name"]
+    harness.cluster.delete(PODS, name, namespace="default", grace_period_seconds=0)
     with refused_as("PodGone"):
         called.result()
 
 
-def test_many_tasks_at_once_do_not_mix_up_their_commands(world: World) -> None:
+def test_concurrent_tasks_run_their_own_commands(harness: Harness) -> None:
     calls = {
-        number: world.start(KubeTask, script(f"kando output number {number}"), phase=number)
+        number: harness.start(KubeTask, script(f"kando output number {number}"), phase=number)
         for number in range(8)
     }
     assert {number: call.result() for number, call in calls.items()} == {
@@ -162,13 +160,13 @@ def test_many_tasks_at_once_do_not_mix_up_their_commands(world: World) -> None:
     }
 
 
-def test_the_pod_is_made_as_users_know_it(world: World) -> None:
+def test_pod_has_the_expected_spec(harness: Harness) -> None:
     args = script("sleep 600", podLabels={"who": "phase"}, podAnnotations={"note": "n"})
     actionset_facts = facts(
         pod_labels={"who": "actionset", "also": "x"}, pod_annotations={"more": "m"}
     )
-    called = world.start(KubeTask, args, facts=actionset_facts)
-    pod = world.seen_pod()
+    called = harness.start(KubeTask, args, facts=actionset_facts)
+    pod = harness.seen_pod()
     called.cancel()
     failure(called.result)
     metadata = pod["metadata"]
@@ -181,7 +179,7 @@ def test_the_pod_is_made_as_users_know_it(world: World) -> None:
     assert pod["spec"]["restartPolicy"] == "Never"
 
 
-def test_what_the_actionset_overrides_wins_over_what_the_phase_overrides(world: World) -> None:
+def test_override_of_the_actionset_takes_precedence(harness: Harness) -> None:
     args = script(
         "kando output who $WHO; kando output what $WHAT",
         podOverride={
@@ -197,23 +195,23 @@ def test_what_the_actionset_overrides_wins_over_what_the_phase_overrides(world: 
     override = {
         "containers": [{"name": "container", "env": [{"name": "WHO", "value": "actionset"}]}]
     }
-    outputs = world.call(KubeTask, args, facts=facts(pod_override=override))
+    outputs = harness.call(KubeTask, args, facts=facts(pod_override=override))
     assert outputs == {"who": "actionset", "what": "dump"}
 
 
-def test_without_a_namespace_the_pod_runs_where_the_controller_does(world: World) -> None:
+def test_pod_without_namespace_runs_in_the_controllers(harness: Harness) -> None:
     args = {"image": "busybox", "command": ["sleep", "600"]}
-    called = world.start(KubeTask, args)
-    pod = world.seen_pod()
+    called = harness.start(KubeTask, args)
+    pod = harness.seen_pod()
     called.cancel()
     failure(called.result)
-    assert pod["metadata"]["namespace"] == world.cluster.default_namespace
+    assert pod["metadata"]["namespace"] == harness.cluster.default_namespace
 
 
-def test_where_nothing_runs_pods_the_phase_fails_at_once(paper: World) -> None:
+def test_phase_fails_immediately_without_pods(harness_without_pods: Harness) -> None:
     with refused_as("PodsNotRun"):
-        paper.call(KubeTask, script("true"))
-    assert paper.pods() == []
+        harness_without_pods.call(KubeTask, script("true"))
+    assert harness_without_pods.pods() == []
 
 
 @pytest.mark.parametrize(
@@ -224,32 +222,32 @@ def test_where_nothing_runs_pods_the_phase_fails_at_once(paper: World) -> None:
         pytest.param(script("true", timeout="1m"), "timeout", id="an arg of a later version"),
     ],
 )
-def test_args_that_are_missing_or_not_known_are_refused(
-    paper: World, args: dict[str, Any], path: str
+def test_missing_and_unknown_arguments_are_rejected(
+    harness_without_pods: Harness, args: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(InvalidArgs) as caught:
-        paper.call(KubeTask, args)
+        harness_without_pods.call(KubeTask, args)
     assert [problem.path for problem in caught.value.problems] == [path]
 
 
-def test_a_command_of_one_word_needs_no_brackets(world: World) -> None:
-    assert world.call(KubeTask, {"image": "busybox", "command": "true"}) == {}
+def test_a_command_of_one_word_needs_no_brackets(harness: Harness) -> None:
+    assert harness.call(KubeTask, {"image": "busybox", "command": "true"}) == {}
 
 
-def test_a_task_that_takes_too_long_is_ended(world: World) -> None:
-    # A slow machine gets more time, until the command has begun.
+def test_timeout_ends_the_task(harness: Harness) -> None:
+    # A slow machine gets more time until the command has started.
     for number, (timeout, seconds) in enumerate((("1500ms", 1.5), ("8s", 8.0), ("40s", 40.0))):
         args = script("echo begun; sleep 600", timeout=timeout)
-        error = failure(functools.partial(world.call, KubeTaskV010, args, uid=f"uid-{number}"))
+        error = failure(functools.partial(harness.call, KubeTaskV010, args, uid=f"uid-{number}"))
         assert isinstance(error, WaitTimedOut)
         assert error.timeout_seconds == seconds
-        if world.log:
+        if harness.log:
             break
-    assert world.log == ["begun"]
-    assert world.pods() == []
+    assert harness.log == ["begun"]
+    assert harness.pods() == []
 
 
 @pytest.mark.parametrize("timeout", ["soon", "-1s", "0s"])
-def test_a_timeout_that_says_nothing_is_refused(paper: World, timeout: str) -> None:
+def test_invalid_timeout_is_rejected(harness_without_pods: Harness, timeout: str) -> None:
     with pytest.raises(InvalidArgs):
-        paper.call(KubeTaskV010, script("true", timeout=timeout))
+        harness_without_pods.call(KubeTaskV010, script("true", timeout=timeout))

@@ -1,4 +1,4 @@
-"""Two commands side by side, with a volume between them."""
+"""Two commands in parallel, with a shared volume."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.functions.blueprint.multi_container_run.v0_0_0 import (
     MultiContainerRun,
     override_of,
 )
-from tests.functions.blueprint.conftest import World, failure
+from tests.functions.blueprint.conftest import Harness, failure
 
 
 def pair(background: str, output: str, **rest: Any) -> dict[str, Any]:
@@ -27,11 +27,11 @@ def pair(background: str, output: str, **rest: Any) -> dict[str, Any]:
     }
 
 
-def made(world: World, args: dict[str, Any], **found: Any) -> Any:
-    """The pod that a call makes; the call is cancelled then."""
+def made(harness: Harness, args: dict[str, Any], **found: Any) -> Any:
+    """Return the pod that a call creates; the call is then cancelled."""
     facts = ActionFacts(time="2026-01-01T00:00:00Z", **found)
-    called = world.start(MultiContainerRun, args, facts=facts)
-    pod = world.seen_pod()
+    called = harness.start(MultiContainerRun, args, facts=facts)
+    pod = harness.seen_pod()
     called.cancel()
     failure(called.result)
     return pod
@@ -40,14 +40,14 @@ def made(world: World, args: dict[str, Any], **found: Any) -> Any:
 IDLE = pair("sleep 600", "sleep 600")
 
 
-def test_both_see_the_volume_and_only_one_gives_outputs(world: World) -> None:
+def test_volume_is_shared_and_one_container_has_outputs(harness: Harness) -> None:
     background = "kando output mine no; mkfifo /tmp/pipe; echo payload > /tmp/pipe"
     output = "until [ -p /tmp/pipe ]; do sleep 0.05; done; kando output got $(cat /tmp/pipe)"
-    assert world.call(MultiContainerRun, pair(background, output)) == {"got": "payload"}
-    assert world.pods() == []
+    assert harness.call(MultiContainerRun, pair(background, output)) == {"got": "payload"}
+    assert harness.pods() == []
 
 
-def test_an_init_container_goes_first(world: World) -> None:
+def test_init_container_runs_first(harness: Harness) -> None:
     args = pair(
         "true",
         "kando output got $(cat /data/left)",
@@ -55,7 +55,7 @@ def test_an_init_container_goes_first(world: World) -> None:
         initCommand=["sh", "-c", "echo early > /data/left"],
         sharedVolumeDir="/data",
     )
-    assert world.call(MultiContainerRun, args) == {"got": "early"}
+    assert harness.call(MultiContainerRun, args) == {"got": "early"}
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_an_init_container_goes_first(world: World) -> None:
         pytest.param("true", "kando output a b; exit 4", "output", id="the one with outputs"),
     ],
 )
-def test_the_phase_fails_when_either_fails(
-    world: World, background: str, output: str, who: str
+def test_phase_fails_if_a_container_fails(
+    harness: Harness, background: str, output: str, who: str
 ) -> None:
-    error = failure(lambda: world.call(MultiContainerRun, pair(background, output)))
+    error = failure(lambda: harness.call(MultiContainerRun, pair(background, output)))
     assert isinstance(error, CommandFailed)
     assert error.exit_code == 4
     assert f"container {who} ended with exit code 4" in error.message
-    assert world.pods() == []
+    assert harness.pods() == []
 
 
-def test_the_pod_is_made_as_users_know_it(world: World) -> None:
+def test_pod_has_the_expected_spec(harness: Harness) -> None:
     args = {**IDLE, "sharedVolumeMedium": "Memory", "sharedVolumeSizeLimit": "64Mi"}
-    pod = made(world, args)
+    pod = made(harness, args)
     assert pod["metadata"]["name"].startswith("kanister-job-")
     assert pod["metadata"]["labels"]["createdBy"] == "kanister"
     assert pod["metadata"]["annotations"] == {"kubectl.kubernetes.io/default-container": "output"}
@@ -92,20 +92,22 @@ def test_the_pod_is_made_as_users_know_it(world: World) -> None:
     assert "initContainers" not in pod["spec"]
 
 
-def test_what_one_phase_limits_limits_no_later_one(world: World) -> None:
-    made(world, {**IDLE, "sharedVolumeSizeLimit": "64Mi", "initCommand": ["true"]})
-    volumes = made(world, IDLE)["spec"]["volumes"]
+def test_volume_limit_does_not_affect_later_phases(harness: Harness) -> None:
+    made(harness, {**IDLE, "sharedVolumeSizeLimit": "64Mi", "initCommand": ["true"]})
+    volumes = made(harness, IDLE)["spec"]["volumes"]
     assert {"name": "shared", "emptyDir": {}} in volumes
 
 
-def test_a_size_that_is_none_is_refused(paper: World) -> None:
+def test_invalid_size_is_rejected(harness_without_pods: Harness) -> None:
     args = {**IDLE, "sharedVolumeSizeLimit": "much"}
-    assert isinstance(failure(lambda: paper.call(MultiContainerRun, args)), InvalidQuantity)
+    assert isinstance(
+        failure(lambda: harness_without_pods.call(MultiContainerRun, args)), InvalidQuantity
+    )
 
 
-def test_containers_at_the_same_time_do_not_mix_up_their_commands(world: World) -> None:
+def test_concurrent_pods_run_their_own_commands(harness: Harness) -> None:
     calls = {
-        number: world.start(
+        number: harness.start(
             MultiContainerRun, pair("true", f"kando output number {number}"), phase=number
         )
         for number in range(4)
@@ -153,15 +155,15 @@ def named(name: str, **fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_an_override_of_the_usual_container_is_one_of_each(
+def test_override_of_the_default_container_applies_to_all(
     override: Any, has_init: bool, want: Any
 ) -> None:
     assert override_of(override, has_init=has_init) == want
 
 
-def test_the_override_that_phases_share_stays_as_it_was(world: World) -> None:
+def test_shared_override_is_not_changed(harness: Harness) -> None:
     override = {"containers": [named("container", env=[{"name": "A", "value": "1"}])]}
-    pod = made(world, IDLE, pod_override=override)
+    pod = made(harness, IDLE, pod_override=override)
     for container in pod["spec"]["containers"]:
         assert {"name": "A", "value": "1"} in container["env"]
     assert override == {"containers": [named("container", env=[{"name": "A", "value": "1"}])]}

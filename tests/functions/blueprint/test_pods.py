@@ -1,4 +1,4 @@
-"""Pods that do not come to run, whose logs break off, or that belong to others."""
+"""Pods that do not start, lose their logs, or belong to other runs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from kanister_py.functions.blueprint.running_pod import PodNotReady, ready_secon
 from kanister_py.ports.cluster import LogOptions
 from kanister_py.ports.function import Func
 from tests.fake_clock import FakeClock
-from tests.functions.blueprint.conftest import Called, World, failure
+from tests.functions.blueprint.conftest import Called, Harness, failure
 from tests.raising import refused_as
 
 ARGS = {"image": "busybox", "command": ["true"], "namespace": "default"}
 
 
 class ScriptedLog:
-    """A log in the pieces a test wants."""
+    """A log in the chunks that a test defines."""
 
     def __init__(self, pieces: tuple[bytes | KanisterError, ...]) -> None:
         self._pieces = pieces
@@ -52,7 +52,7 @@ class ScriptedLog:
             yield piece
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +62,7 @@ class ScriptedLog:
 
 
 class ScriptedKubelet:
-    """Runs nothing: a test says how pods are, and what is in their logs."""
+    """Runs no pods: a test sets their status and logs."""
 
     def __init__(self, *logs: tuple[bytes | KanisterError, ...]) -> None:
         self._logs = iter(logs)
@@ -89,16 +89,16 @@ class ScriptedKubelet:
 
 def scripted(
     *logs: tuple[bytes | KanisterError, ...], clock: FakeClock | None = None
-) -> tuple[World, ScriptedKubelet]:
+) -> tuple[Harness, ScriptedKubelet]:
     cluster, kubelet = MemoryCluster(clock=SystemClock()), ScriptedKubelet(*logs)
     cluster.attach_pods(kubelet)
-    return World(cluster, clock), kubelet
+    return Harness(cluster, clock), kubelet
 
 
-def tell(world: World, **status: Any) -> None:
-    """Wait for the pod, and say how it is."""
-    pod = world.seen_pod()
-    world.cluster.replace_status({**pod, "status": status})
+def tell(harness: Harness, **status: Any) -> None:
+    """Wait for the pod, and set its status."""
+    pod = harness.seen_pod()
+    harness.cluster.replace_status({**pod, "status": status})
 
 
 def container(**state: Any) -> list[Mapping[str, Any]]:
@@ -108,11 +108,11 @@ def container(**state: Any) -> list[Mapping[str, Any]]:
 SUCCEEDED = {"phase": "Succeeded", "containerStatuses": container(terminated={"exitCode": 0})}
 
 
-def begun(world: World, function: type[Func] = KubeTask) -> Called:
-    return world.start(function, ARGS)
+def begun(harness: Harness, function: type[Func] = KubeTask) -> Called:
+    return harness.start(function, ARGS)
 
 
-# Pods that do not come to run
+# Pods that do not start
 
 
 @pytest.mark.parametrize(
@@ -155,46 +155,46 @@ def begun(world: World, function: type[Func] = KubeTask) -> Called:
         ),
     ],
 )
-def test_a_pod_that_cannot_start_is_told_at_once_where_that_is_promised(
+def test_pod_that_cannot_start_fails_immediately_from_v0_1_0_on(
     status: dict[str, Any], problem: str
 ) -> None:
-    world, _ = scripted()
-    called = begun(world, KubeTaskV010)
-    tell(world, **status)
+    harness, _ = scripted()
+    called = begun(harness, KubeTaskV010)
+    tell(harness, **status)
     error = failure(called.result)
     assert isinstance(error, PodNotReady)
     assert error.message == f"Failed while waiting for Pod to be ready: {problem}"
-    assert world.pods() == []
+    assert harness.pods() == []
 
 
-def test_it_is_waited_for_where_that_is_how_it_always_was() -> None:
-    world, _ = scripted((b"came after all\n",))
-    called = begun(world)
-    tell(world, phase="Pending", containerStatuses=container(waiting={"reason": "ErrImagePull"}))
-    tell(world, **SUCCEEDED)
+def test_pod_that_cannot_start_is_waited_for_in_v0_0_0() -> None:
+    harness, _ = scripted((b"came after all\n",))
+    called = begun(harness)
+    tell(harness, phase="Pending", containerStatuses=container(waiting={"reason": "ErrImagePull"}))
+    tell(harness, **SUCCEEDED)
     assert called.result() == {}
-    assert world.log == ["came after all"]
+    assert harness.log == ["came after all"]
 
 
-def test_what_a_pod_waits_for_is_told_once_while_it_waits() -> None:
-    world, _ = scripted((b"came after all\n",))
-    called = begun(world)
+def test_reason_of_a_pending_pod_is_logged_once() -> None:
+    harness, _ = scripted((b"came after all\n",))
+    called = begun(harness)
     lacks = {"reason": "ContainerCreating", "message": 'persistentvolumeclaim "nope" not found'}
-    tell(world, phase="Pending", containerStatuses=container(waiting=lacks))
-    name = world.seen_pod()["metadata"]["name"]
+    tell(harness, phase="Pending", containerStatuses=container(waiting=lacks))
+    name = harness.seen_pod()["metadata"]["name"]
     line = f"Pod default/{name}: container container waits: ContainerCreating: {lacks['message']}"
-    world.wait_for_line(line)
-    tell(world, phase="Pending", containerStatuses=container(waiting=lacks), hostIP="127.0.0.1")
-    tell(world, **SUCCEEDED)
+    harness.wait_for_line(line)
+    tell(harness, phase="Pending", containerStatuses=container(waiting=lacks), hostIP="127.0.0.1")
+    tell(harness, **SUCCEEDED)
     called.result()
-    assert world.log == [line, "came after all"]
+    assert harness.log == [line, "came after all"]
 
 
 @pytest.mark.parametrize("reason", ["OutOfmemory", "OutOfcpu"])
-def test_a_node_without_room_is_told_at_once(reason: str) -> None:
-    world, _ = scripted()
-    called = begun(world)
-    tell(world, phase="Pending", reason=reason)
+def test_unschedulable_pod_fails_immediately(reason: str) -> None:
+    harness, _ = scripted()
+    called = begun(harness)
+    tell(harness, phase="Pending", reason=reason)
     error = failure(called.result)
     assert isinstance(error, PodNotReady)
     assert error.message.endswith(f"Pod stuck in pending state, reason: {reason}")
@@ -209,20 +209,20 @@ def test_a_node_without_room_is_told_at_once(reason: str) -> None:
         ),
     ],
 )
-def test_a_node_that_takes_nothing_is_told_at_once(
+def test_unschedulable_node_fails_immediately(
     spec: dict[str, Any], conditions: list[Any], message: str
 ) -> None:
-    world, _ = scripted()
+    harness, _ = scripted()
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}, "spec": spec}
-    created_node = world.cluster.create(node)
-    world.cluster.replace_status({**created_node, "status": {"conditions": conditions}})
+    created_node = harness.cluster.create(node)
+    harness.cluster.replace_status({**created_node, "status": {"conditions": conditions}})
     override = {"podOverride": {"nodeName": "one"}}
-    error = failure(lambda: world.call(KubeTask, {**ARGS, **override}))
+    error = failure(lambda: harness.call(KubeTask, {**ARGS, **override}))
     assert isinstance(error, PodNotReady)
     assert message in error.message
 
 
-def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
+def test_forbidden_nodes_are_requested_once() -> None:
     requests: list[str] = []
     looked = Event()
 
@@ -243,13 +243,13 @@ def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
 
     cluster = WithoutNodes(clock=SystemClock())
     cluster.attach_pods(ScriptedKubelet(*[(b"",)] * 3))
-    world = World(cluster)
+    harness = Harness(cluster)
     override = {"podOverride": {"nodeName": "one"}}
     for phase in range(3):
-        called = world.start(KubeTask, {**ARGS, **override}, phase=phase)
-        tell(world, phase="Pending")
+        called = harness.start(KubeTask, {**ARGS, **override}, phase=phase)
+        tell(harness, phase="Pending")
         assert looked.wait(60)
-        tell(world, **SUCCEEDED)
+        tell(harness, **SUCCEEDED)
         called.result()
     assert requests == ["nodes"]
 
@@ -263,7 +263,7 @@ _WRONG_OVERRIDES = [
 
 
 @pytest.mark.parametrize(("override", "message"), _WRONG_OVERRIDES)
-def test_a_wrong_pod_override_is_refused_with_its_path_before_anything_acts(
+def test_invalid_pod_override_is_rejected_with_its_path(
     override: dict[str, Any], message: str
 ) -> None:
     (problem,) = problems_of_args(KubeTask.Args, {**ARGS, "podOverride": override})
@@ -271,17 +271,17 @@ def test_a_wrong_pod_override_is_refused_with_its_path_before_anything_acts(
 
 
 @pytest.mark.parametrize(("override", "message"), _WRONG_OVERRIDES)
-def test_a_wrong_pod_override_of_an_actionset_is_the_users_mistake(
+def test_invalid_pod_override_of_an_actionset_is_a_usage_error(
     override: dict[str, Any], message: str
 ) -> None:
-    world, _ = scripted()
+    harness, _ = scripted()
     facts = ActionFacts(time="2026-01-01T00:00:00Z", pod_override=override)
-    error = failure(lambda: world.call(KubeTask, ARGS, facts=facts))
+    error = failure(lambda: harness.call(KubeTask, ARGS, facts=facts))
     assert isinstance(error, InvalidPatch)
     assert f"podOverride.{message}" in error.message
 
 
-def test_a_field_of_a_pod_that_is_misspelt_or_newer_than_we_are_is_left_to_the_api_server() -> None:
+def test_unknown_pod_fields_are_left_to_the_api_server() -> None:
     override = {
         "quiteNew": 5,
         "conainers": [],
@@ -291,9 +291,9 @@ def test_a_field_of_a_pod_that_is_misspelt_or_newer_than_we_are_is_left_to_the_a
     assert problems_of_args(KubeTask.Args, {**ARGS, "podOverride": override}) == []
 
 
-def test_a_volume_that_is_lost_is_told_at_once() -> None:
-    world, _ = scripted()
-    claim = world.cluster.create(
+def test_lost_volume_fails_immediately() -> None:
+    harness, _ = scripted()
+    claim = harness.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -304,21 +304,21 @@ def test_a_volume_that_is_lost_is_told_at_once() -> None:
             },
         }
     )
-    world.cluster.replace_status({**claim, "status": {"phase": "Lost"}})
-    error = failure(lambda: world.call(PrepareData, {**ARGS, "volumes": {"data": "/v"}}))
+    harness.cluster.replace_status({**claim, "status": {"phase": "Lost"}})
+    error = failure(lambda: harness.call(PrepareData, {**ARGS, "volumes": {"data": "/v"}}))
     assert isinstance(error, PodNotReady)
     assert "PVC data is lost" in error.message
 
 
-def test_a_pod_that_never_runs_is_given_up_with_what_it_waits_for(
+def test_pod_start_times_out_with_its_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TIMEOUT_WORKER_POD_READY", "0")
-    world, _ = scripted()
-    error = failure(lambda: world.call(KubeTask, ARGS))
+    harness, _ = scripted()
+    error = failure(lambda: harness.call(KubeTask, ARGS))
     assert isinstance(error, PodNotReady)
     assert "Pod did not transition into running state. Timeout: 0s" in error.message
-    assert world.pods() == []
+    assert harness.pods() == []
 
 
 @pytest.mark.parametrize(
@@ -329,20 +329,20 @@ def test_a_pod_that_never_runs_is_given_up_with_what_it_waits_for(
         pytest.param("soon", 900, id="no number"),
     ],
 )
-def test_how_long_a_pod_may_take_can_be_said(
+def test_start_timeout_is_configurable(
     monkeypatch: pytest.MonkeyPatch, minutes: str, seconds: int
 ) -> None:
     monkeypatch.setenv("TIMEOUT_WORKER_POD_READY", minutes)
     assert ready_seconds() == seconds
 
 
-# Pods that end otherwise
+# Other ends of pods
 
 
-def test_a_pod_that_was_thrown_out_says_why() -> None:
-    world, _ = scripted()
-    called = begun(world)
-    tell(world, phase="Failed", reason="Evicted", message="the node was low on memory")
+def test_evicted_pod_error_has_its_reason() -> None:
+    harness, _ = scripted()
+    called = begun(harness)
+    tell(harness, phase="Failed", reason="Evicted", message="the node was low on memory")
     with refused_as("PodFailed") as caught:
         called.result()
     assert caught.value.message == (
@@ -350,7 +350,7 @@ def test_a_pod_that_was_thrown_out_says_why() -> None:
     )
 
 
-# Pods whose node is silent
+# Nodes that do not respond
 
 
 def ready(status: str, **more: str) -> list[dict[str, str]]:
@@ -369,87 +369,85 @@ def ready(status: str, **more: str) -> list[dict[str, str]]:
         ),
     ],
 )
-def test_a_pod_on_a_node_that_does_not_answer_says_why_nothing_moves(
-    stranded: dict[str, Any], detail: str
-) -> None:
-    world, _ = scripted((b"the end\n",))
-    called = world.start(KubeTask, {**ARGS, "podOverride": {"nodeName": "one"}})
-    name = world.seen_pod()["metadata"]["name"]
-    tell(world, phase="Running", **stranded)
+def test_pod_on_an_unresponsive_node_logs_the_reason(stranded: dict[str, Any], detail: str) -> None:
+    harness, _ = scripted((b"the end\n",))
+    called = harness.start(KubeTask, {**ARGS, "podOverride": {"nodeName": "one"}})
+    name = harness.seen_pod()["metadata"]["name"]
+    tell(harness, phase="Running", **stranded)
     line = (
         f"Pod default/{name} is on node one, which does not answer{detail}: the phase goes on when "
         "the node is back, and fails when the pod is gone or the phase's time is over"
     )
-    world.wait_for_line(line)
-    tell(world, phase="Running", conditions=ready("True"))
+    harness.wait_for_line(line)
+    tell(harness, phase="Running", conditions=ready("True"))
     back = f"Pod default/{name} is on node one, which answers again"
-    world.wait_for_line(back)
-    tell(world, **SUCCEEDED)
+    harness.wait_for_line(back)
+    tell(harness, **SUCCEEDED)
     assert called.result() == {}
-    assert world.log == [line, back, "the end"]
+    assert harness.log == [line, back, "the end"]
 
 
-def test_a_pod_that_is_not_ready_for_a_reason_of_its_own_says_nothing_of_its_node() -> None:
-    world, kubelet = scripted((b"the end\n",), clock=FakeClock())
-    called = begun(world)
+def test_unready_pod_does_not_blame_its_node() -> None:
+    harness, kubelet = scripted((b"the end\n",), clock=FakeClock())
+    called = begun(harness)
     unready = ready("False", reason="ContainersNotReady")
     running = container(running={})
-    tell(world, phase="Running", conditions=unready, containerStatuses=running)
+    tell(harness, phase="Running", conditions=unready, containerStatuses=running)
     kubelet.wait_until_asked(1)
-    tell(world, **SUCCEEDED, conditions=ready("False"))
+    tell(harness, **SUCCEEDED, conditions=ready("False"))
     assert called.result() == {}
-    assert world.log == ["the end"]
+    assert harness.log == ["the end"]
 
 
-# Logs that break off
+# Broken logs
 
 LINE = b'###Phase-output###: {"key": "%s", "value": "1"}\n'
 
 
-def test_a_log_that_breaks_off_in_the_middle_of_a_line_is_read_on() -> None:
+def test_log_broken_within_a_line_is_resumed() -> None:
     first, second = LINE % b"first", LINE % b"second"
     lost = StreamLost("the connection is gone")
-    world, kubelet = scripted((first + second[:30], lost), (second, b"the end"))
-    called = begun(world)
-    tell(world, phase="Running", containerStatuses=container(running={}))
+    harness, kubelet = scripted((first + second[:30], lost), (second, b"the end"))
+    called = begun(harness)
+    tell(harness, phase="Running", containerStatuses=container(running={}))
     kubelet.wait_until_asked(2)
-    tell(world, **SUCCEEDED)
+    tell(harness, **SUCCEEDED)
     assert called.result() == {"first": "1", "second": "1"}
-    assert world.log == ["the end"]
+    assert harness.log == ["the end"]
     assert kubelet.asked[0].since_seconds is None
     assert kubelet.asked[1].since_seconds is not None
 
 
-def test_a_log_that_ends_before_its_container_is_read_on() -> None:
+def test_log_that_ends_early_is_resumed() -> None:
     clock = FakeClock()
-    world, kubelet = scripted((LINE % b"first",), (LINE % b"second",), clock=clock)
-    called = begun(world)
-    tell(world, phase="Running", containerStatuses=container(running={}))
+    harness, kubelet = scripted((LINE % b"first",), (LINE % b"second",), clock=clock)
+    called = begun(harness)
+    tell(harness, phase="Running", containerStatuses=container(running={}))
     kubelet.wait_until_asked(1)
     assert clock.wait_for_sleepers(1)
     clock.advance(10)
     kubelet.wait_until_asked(2)
-    tell(world, **SUCCEEDED)
+    tell(harness, **SUCCEEDED)
     assert called.result() == {"first": "1", "second": "1"}
 
 
-def test_outputs_that_nobody_can_read_any_more_are_no_success() -> None:
+def test_lost_outputs_are_an_error() -> None:
     clock = FakeClock()
-    world, _ = scripted(clock=clock)
-    called = begun(world)
-    tell(world, **SUCCEEDED)
+    harness, _ = scripted(clock=clock)
+    called = begun(harness)
+    tell(harness, **SUCCEEDED)
     while called.thread.is_alive():
         if clock.wait_for_sleepers(1, 0.1):
             clock.advance(1)
     assert isinstance(failure(called.result), BadRequest)
 
 
-def test_a_pod_that_failed_and_whose_log_is_gone_says_how_it_ended() -> None:
+def test_failed_pod_without_log_reports_its_exit_code() -> None:
     clock = FakeClock()
-    world, _ = scripted(clock=clock)
-    called = begun(world)
+    harness, _ = scripted(clock=clock)
+    called = begun(harness)
     ended = container(terminated={"exitCode": 255, "reason": "Unknown"})
-    tell(world, phase="Failed", message="its process is gone", containerStatuses=ended)
+    tell(harness, phase="Failed", message="its process is gone", containerStatuses=ended)
     while called.thread.is_alive():
         if clock.wait_for_sleepers(1, 0.1):
             clock.advance(1)
@@ -459,54 +457,56 @@ def test_a_pod_that_failed_and_whose_log_is_gone_says_how_it_ended() -> None:
     assert error.message.endswith("ended with exit code 255: its process is gone")
 
 
-# Pods of others
+# Pods of other runs
 
 
-def test_a_pod_of_somebody_else_is_left_alone(paper: World) -> None:
-    pod = planned(paper)
+def test_pod_of_another_run_is_not_touched(harness_without_pods: Harness) -> None:
+    pod = planned(harness_without_pods)
     pod["metadata"]["labels"] = {"who": "else"}
-    paper.cluster.create(pod)
-    assert isinstance(failure(lambda: paper.call(KubeTask, ARGS)), AlreadyExists)
-    assert len(paper.pods()) == 1
+    harness_without_pods.cluster.create(pod)
+    assert isinstance(failure(lambda: harness_without_pods.call(KubeTask, ARGS)), AlreadyExists)
+    assert len(harness_without_pods.pods()) == 1
 
 
-def test_a_pod_whose_end_only_a_dead_process_saw_is_not_run_again(paper: World) -> None:
-    pod = planned(paper)
+def test_terminating_pod_of_a_dead_process_is_not_repeated(
+    harness_without_pods: Harness,
+) -> None:
+    pod = planned(harness_without_pods)
     pod["metadata"]["finalizers"] = ["example.com/slow"]
-    paper.cluster.create(pod)
-    paper.cluster.delete(PODS, pod["metadata"]["name"], namespace="default")
+    harness_without_pods.cluster.create(pod)
+    harness_without_pods.cluster.delete(PODS, pod["metadata"]["name"], namespace="default")
     with refused_as("Interrupted"):
-        paper.call(KubeTask, ARGS)
+        harness_without_pods.call(KubeTask, ARGS)
 
 
-def planned(world: World) -> dict[str, Any]:
-    """The pod that a call will want."""
+def planned(harness: Harness) -> dict[str, Any]:
+    """Return the pod that a call would create."""
     params = Params(ActionFacts(time="2026-01-01T00:00:00Z"))
-    return pod_of(world.context(), params, job_of(params, KubeTaskArgs.model_validate(ARGS)))
+    return pod_of(harness.context(), params, job_of(params, KubeTaskArgs.model_validate(ARGS)))
 
 
-def test_secure_defaults_leave_a_pod_no_token_unless_it_is_overridden(
-    monkeypatch: pytest.MonkeyPatch, paper: World
+def test_secure_defaults_mount_no_token(
+    monkeypatch: pytest.MonkeyPatch, harness_without_pods: Harness
 ) -> None:
     monkeypatch.setenv("SECURE_DEFAULTS_FOR_JOB_PODS", "true")
-    spec = planned(paper)["spec"]
+    spec = planned(harness_without_pods)["spec"]
     assert (spec["automountServiceAccountToken"], spec["serviceAccountName"]) == (False, "default")
     params = Params(ActionFacts(time="", pod_override={"serviceAccountName": "mover"}))
     args = KubeTaskArgs.model_validate(ARGS)
-    spec = pod_of(paper.context(), params, job_of(params, args))["spec"]
+    spec = pod_of(harness_without_pods.context(), params, job_of(params, args))["spec"]
     assert spec["serviceAccountName"] == "mover"
 
 
-def test_pods_meet_the_restricted_standard_if_the_operator_wants_it(
-    monkeypatch: pytest.MonkeyPatch, paper: World
+def test_pods_meet_the_restricted_standard_if_configured(
+    monkeypatch: pytest.MonkeyPatch, harness_without_pods: Harness
 ) -> None:
-    assert "securityContext" not in planned(paper)["spec"]
+    assert "securityContext" not in planned(harness_without_pods)["spec"]
     monkeypatch.setenv("KANISTER_PY_JOB_POD_SECURITY", "restricted")
     monkeypatch.setenv("KANISTER_PY_JOB_POD_USER", "65532")
     sidecar = {"name": "sidecar", "image": "tools"}
     params = Params(ActionFacts(time="", pod_override={"containers": [sidecar]}))
     args = KubeTaskArgs.model_validate({**ARGS, "podOverride": {"securityContext": {"fsGroup": 7}}})
-    spec = pod_of(paper.context(), params, job_of(params, args))["spec"]
+    spec = pod_of(harness_without_pods.context(), params, job_of(params, args))["spec"]
     assert spec["securityContext"] == {
         "runAsNonRoot": True,
         "runAsUser": 65532,
@@ -522,16 +522,16 @@ def test_pods_meet_the_restricted_standard_if_the_operator_wants_it(
 
 
 @pytest.mark.parametrize(("standard", "user"), [("baseline", ""), ("restricted", "root")])
-def test_an_unknown_pod_security_standard_is_refused(
-    monkeypatch: pytest.MonkeyPatch, paper: World, standard: str, user: str
+def test_unknown_pod_security_standard_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, harness_without_pods: Harness, standard: str, user: str
 ) -> None:
     monkeypatch.setenv("KANISTER_PY_JOB_POD_SECURITY", standard)
     monkeypatch.setenv("KANISTER_PY_JOB_POD_USER", user)
     with refused_as("PodSecurityUnknown"):
-        planned(paper)
+        planned(harness_without_pods)
 
 
-# What they may do
+# Permissions
 
 
 @pytest.mark.parametrize(
@@ -561,7 +561,7 @@ def test_an_unknown_pod_security_standard_is_refused(
         ),
     ],
 )
-def test_each_function_says_what_it_does_to_a_cluster(
+def test_functions_declare_their_permissions(
     function: type[Func], args: Mapping[str, Any], want: list[str]
 ) -> None:
     assert [str(access) for access in function.access(args) or ()] == want

@@ -11,14 +11,14 @@ from kanister_py.core.templates.facts import ActionFacts, Workload
 from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
 from kanister_py.functions.blueprint.prepare_data.v0_1_0 import PrepareDataV010
 from kanister_py.ports.function import Func
-from tests.functions.blueprint.conftest import World, failure
+from tests.functions.blueprint.conftest import Harness, failure
 from tests.raising import refused_as
 
 BOTH = pytest.mark.parametrize("function", [PrepareData, PrepareDataV010])
 
 
-def claim(world: World, name: str, mode: str = "ReadWriteOnce") -> None:
-    world.cluster.create(
+def claim(harness: Harness, name: str, mode: str = "ReadWriteOnce") -> None:
+    harness.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -38,44 +38,42 @@ def about(**claims: str) -> ActionFacts:
 
 
 @BOTH
-def test_the_command_finds_the_volumes_where_it_wants_them(
-    world: World, function: type[Func]
-) -> None:
-    claim(world, "data")
-    world.call(function, prepare("echo kept > /v/file", volumes={"data": "/v"}))
+def test_volumes_are_mounted_at_their_paths(harness: Harness, function: type[Func]) -> None:
+    claim(harness, "data")
+    harness.call(function, prepare("echo kept > /v/file", volumes={"data": "/v"}))
     args = prepare("kando output read $(cat /w/file)", volumes={"data": "/w"})
-    assert world.call(function, args, phase=1) == {"read": "kept"}
-    assert world.pods() == []
+    assert harness.call(function, args, phase=1) == {"read": "kept"}
+    assert harness.pods() == []
 
 
-def test_without_volumes_those_of_the_workload_are_mounted(world: World) -> None:
-    claim(world, "data")
+def test_volumes_of_the_workload_are_mounted_by_default(harness: Harness) -> None:
+    claim(harness, "data")
     args = prepare("test -d /mnt/prepare_data/data && kando output is there")
-    assert world.call(PrepareData, args, facts=about(data="/var/lib/db")) == {"is": "there"}
+    assert harness.call(PrepareData, args, facts=about(data="/var/lib/db")) == {"is": "there"}
 
 
-def test_a_command_that_fails_is_overlooked_unless_somebody_minds(world: World) -> None:
-    claim(world, "data")
+def test_failed_command_is_ignored_unless_fail_on_error(harness: Harness) -> None:
+    claim(harness, "data")
     args = prepare("kando output half yes; exit 3", volumes={"data": "/v"})
-    assert world.call(PrepareData, args, uid="a") == {"half": "yes"}
-    assert "exit code 3" in world.log[-1]
+    assert harness.call(PrepareData, args, uid="a") == {"half": "yes"}
+    assert "exit code 3" in harness.log[-1]
     minded = {**args, "failOnError": "true"}
-    error = failure(lambda: world.call(PrepareData, minded, uid="b"))
+    error = failure(lambda: harness.call(PrepareData, minded, uid="b"))
     assert isinstance(error, CommandFailed)
     assert error.exit_code == 3
-    assert isinstance(failure(lambda: world.call(PrepareDataV010, args, uid="c")), CommandFailed)
+    assert isinstance(failure(lambda: harness.call(PrepareDataV010, args, uid="c")), CommandFailed)
     overlooked = {**args, "failOnError": False}
-    assert world.call(PrepareDataV010, overlooked, uid="d") == {"half": "yes"}
-    assert world.pods() == []
+    assert harness.call(PrepareDataV010, overlooked, uid="d") == {"half": "yes"}
+    assert harness.pods() == []
 
 
 @BOTH
-def test_a_volume_that_is_not_there_is_named(paper: World, function: type[Func]) -> None:
+def test_missing_volume_is_named(harness_without_pods: Harness, function: type[Func]) -> None:
     args = prepare("true", volumes={"nothing": "/v"})
-    error = failure(lambda: paper.call(function, args))
+    error = failure(lambda: harness_without_pods.call(function, args))
     assert isinstance(error, ObjectNotFetched)
     assert error.message.startswith("Failed to retrieve PVC. Namespace default, Name nothing")
-    assert paper.pods() == []
+    assert harness_without_pods.pods() == []
 
 
 @pytest.mark.parametrize(
@@ -87,18 +85,20 @@ def test_a_volume_that_is_not_there_is_named(paper: World, function: type[Func])
         pytest.param(about(), "No volumes found", id="a workload without volumes"),
     ],
 )
-def test_without_any_volume_it_says_so(paper: World, facts: ActionFacts, message: str) -> None:
+def test_workload_without_volumes_is_an_error(
+    harness_without_pods: Harness, facts: ActionFacts, message: str
+) -> None:
     with refused_as("VolumesNotFound") as caught:
-        paper.call(PrepareData, prepare("true"), facts=facts)
+        harness_without_pods.call(PrepareData, prepare("true"), facts=facts)
     assert caught.value.message.startswith(message)
 
 
-def test_the_pod_is_made_as_users_know_it(world: World) -> None:
-    claim(world, "data")
-    claim(world, "shared", "ReadOnlyMany")
+def test_pod_has_the_expected_spec(harness: Harness) -> None:
+    claim(harness, "data")
+    claim(harness, "shared", "ReadOnlyMany")
     args = prepare("sleep 600", serviceaccount="mover", volumes={"data": "/v", "shared": "/s"})
-    called = world.start(PrepareData, args)
-    pod = world.seen_pod()
+    called = harness.start(PrepareData, args)
+    pod = harness.seen_pod()
     called.cancel()
     failure(called.result)
     assert pod["metadata"]["name"].startswith("prepare-data-job-")

@@ -1,4 +1,4 @@
-"""Command lines of restic and what is read out of its output, store by store."""
+"""Command lines of restic for every store, and parsers of its output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AZURE = Location(StoreKind.AZURE, "bucket", credential=Credential("account", "ke
         pytest.param("", "bucket", id="nothing"),
     ],
 )
-def test_the_bucket_stands_in_front_once(prefix: str, path: str) -> None:
+def test_bucket_is_prepended_once(prefix: str, path: str) -> None:
     assert prefix_with_bucket(prefix, S3) == path
 
 
@@ -72,23 +72,25 @@ def test_the_bucket_stands_in_front_once(prefix: str, path: str) -> None:
         ),
     ],
 )
-def test_each_store_has_its_own_words(location: Location, exported: dict[str, str]) -> None:
+def test_environment_of_restic_for_every_store(
+    location: Location, exported: dict[str, str]
+) -> None:
     variables = environment(location, "bucket/app", "pw")
     assert variables == exported
     assert list(variables) == list(exported)
 
 
-def test_a_folder_is_no_place_for_a_repository() -> None:
+def test_repository_in_a_folder_is_rejected() -> None:
     with pytest.raises(InvalidProfile, match="needs one of s3Compliant, gcs or azure"):
         environment(Location(StoreKind.FILE, "b", "/folder"), "b/x", "pw")
 
 
-def test_a_role_that_was_taken_on_has_a_token() -> None:
+def test_assumed_role_has_a_token() -> None:
     location = Location(StoreKind.S3, "b", credential=Credential("id", "secret", token="t"))
     assert environment(location, "b/x", "pw")["AWS_SESSION_TOKEN"] == "t"
 
 
-def test_a_command_is_a_shell_with_exports() -> None:
+def test_command_line_exports_the_environment() -> None:
     *shell, text = shell_command({"A": "1", "B": "2"}, ["prune"], insecure_tls=True)
     assert shell == ["bash", "-o", "errexit", "-o", "pipefail", "-c"]
     assert text == "export A=1\n export B=2\n restic prune --insecure-tls"
@@ -103,11 +105,11 @@ snapshot ad2336fc saved
 """
 
 
-def test_a_backup_says_what_it_did() -> None:
+def test_backup_summary_is_parsed() -> None:
     assert read_backup_log(BACKUP) == ("ad2336fc", "2", "2.941 KiB", "1.204 KiB")
 
 
-def test_a_backup_without_a_snapshot_is_none() -> None:
+def test_backup_output_without_snapshot_is_an_error() -> None:
     with pytest.raises(UsageError, match="Failed to parse the backup ID from logs"):
         read_backup_log("processed 2 files, 1 B in 0:01")
 
@@ -127,7 +129,7 @@ def test_statistics_of_raw_data_count_blobs() -> None:
 @pytest.mark.parametrize(
     "log", ["", "[]", "null", "{}", '[{"id": "x"}]', '[{"short_id": "a"}, {}]']
 )
-def test_a_tag_that_names_no_snapshot_or_several_is_refused(log: str) -> None:
+def test_tag_must_match_one_snapshot(log: str) -> None:
     with pytest.raises(UsageError, match="Snapshot not found"):
         read_only_snapshot(log)
 
@@ -140,5 +142,5 @@ def test_a_tag_that_names_no_snapshot_or_several_is_refused(log: str) -> None:
         ("total prune: 3 blobs / 1.2 KiB", 0),
     ],
 )
-def test_what_a_prune_freed_is_read(log: str, size: int) -> None:
+def test_reclaimed_space_is_parsed(log: str, size: int) -> None:
     assert read_freed_bytes(log) == size

@@ -1,4 +1,4 @@
-"""Restic on the APIs of Google and Azure: real restic, led to servers of this machine."""
+"""Restic with the APIs of Google and Azure: real restic, redirected to local servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kanister_py.functions.blueprint.location_delete.v0_1_0 import LocationDelet
 from kanister_py.functions.blueprint.restore_data.v0_0_0 import RestoreData
 from kanister_py.functions.blueprint.restore_data.v0_1_0 import RestoreDataV010
 from kanister_py.ports.function import Func
-from tests.functions.blueprint.conftest import World
+from tests.functions.blueprint.conftest import Harness
 from tests.functions.blueprint.data import claim, facts_for, keys, mounted
 from tests.led_names import Led, led
 from tests.stores import AZURE_ACCOUNT, AZURE_KEY, running_store
@@ -36,10 +36,10 @@ def place(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[tuple[Location, Led]]:
-    """A store, and the way on which restic finds it."""
+    """A store, and the settings with which restic finds it."""
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
-    # What restic takes for an emulator has a port that may be taken.
+    # Restic's default port for an emulator may be in use.
     folder = tmp_path_factory.mktemp("elsewhere")
     accounts = f"{AZURE_ACCOUNT}:{AZURE_KEY};{ACCOUNT}:{AZURE_KEY}"
     monkeypatch.setenv("AZURITE_ACCOUNTS", accounts)
@@ -58,9 +58,9 @@ def place(
                 yield location._replace(endpoint=endpoint, credential=credential), way
 
 
-def trusting(world: World, way: Led) -> dict[str, Any]:
-    """Say what a pod needs besides, to be led."""
-    world.cluster.create(
+def trusting(harness: Harness, way: Led) -> dict[str, Any]:
+    """Return the additional settings of pods for the redirection."""
+    harness.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -80,25 +80,25 @@ def trusting(world: World, way: Led) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_volume_comes_back_from_google_and_from_azure(
-    world: World, place: tuple[Location, Led], version: str
+def test_volume_is_restored_from_google_and_azure(
+    harness: Harness, place: tuple[Location, Led], version: str
 ) -> None:
     location, way = place
     copy, restore, delete = VERSIONS[version]
-    facts = facts_for(location, pod_override=trusting(world, way))
-    claim(world, "data")
-    mounted(world, "mkdir /v/sub; echo one >/v/a; echo two >/v/sub/b")
+    facts = facts_for(location, pod_override=trusting(harness, way))
+    claim(harness, "data")
+    mounted(harness, "mkdir /v/sub; echo one >/v/a; echo two >/v/sub/b")
     common = {"namespace": "default", "encryptionKey": "a-key-nobody-sees"}
-    given = {**common, "volume": "data", "dataArtifactPrefix": "volumes/data"}
-    done = world.call(copy, given, facts=facts, uid="backup")
-    mounted(world, "rm -r /v/a /v/sub; echo new >/v/c")
+    copy_args = {**common, "volume": "data", "dataArtifactPrefix": "volumes/data"}
+    done = harness.call(copy, copy_args, facts=facts, uid="backup")
+    mounted(harness, "rm -r /v/a /v/sub; echo new >/v/c")
     where = {**common, "backupArtifactPrefix": done["backupArtifactLocation"]}
     tagged = {"backupTag": done["backupTag"], "volumes": {"data": done["backupRoot"]}}
-    world.call(restore, {**where, **tagged, "image": "tools"}, facts=facts, uid="restore")
-    assert mounted(world, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
+    harness.call(restore, {**where, **tagged, "image": "tools"}, facts=facts, uid="restore")
+    assert mounted(harness, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
     forget = {**where, "backupID": done["backupID"], "reclaimSpace": True}
-    world.call(delete, forget, facts=facts, uid="delete")
+    harness.call(delete, forget, facts=facts, uid="delete")
     assert keys(location, "volumes/data/config") == ["volumes/data/config"]
     assert keys(location, "volumes/data/snapshots/") == []
-    world.call(LocationDeleteV010, {"artifact": "volumes"}, facts=facts)
+    harness.call(LocationDeleteV010, {"artifact": "volumes"}, facts=facts)
     assert keys(location, "") == []

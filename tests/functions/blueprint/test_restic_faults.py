@@ -1,8 +1,4 @@
-"""Data functions on a store that fails: what was asked for, or one clear error; never less.
-
-The store is a real S3 server behind a proxy, restic is real, and runs in real pods. What a
-success says is looked at from outside: a backup is read whole and compared with the volume.
-"""
+"""Data functions with a faulty store: they succeed, or fail with one clear error."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import RestoreDataA
 from kanister_py.functions.blueprint.restore_data_all.v0_1_0 import RestoreDataAllV010
 from kanister_py.ports.function import Func
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
-from tests.functions.blueprint.conftest import World, failure, world_in
+from tests.functions.blueprint.conftest import Harness, failure, harness_in
 from tests.functions.blueprint.data import claim, facts_for, keys, mounted
 from tests.functions.blueprint.test_keyed_data import KEY, restic
 from tests.stores import running_s3
@@ -50,12 +46,12 @@ from tests.stores import running_s3
 pytestmark = pytest.mark.long
 
 REPOSITORY = "all/user"
-# A cache of its own for each pod, as pods have where they run in containers.
+# Every pod has its own cache, as in containers.
 ENV = [{"name": "RESTIC_CACHE_DIR", "value": "/tmp/cache"}, {"name": "TMPDIR", "value": "/dev/shm"}]
 
 
 class Prepared(NamedTuple):
-    """A store that holds one backup of the volume, and how that is named."""
+    """A store with one backup of the volume, and the identity of that backup."""
 
     folder: Path
     id: str
@@ -65,9 +61,9 @@ class Prepared(NamedTuple):
 
 @dataclass
 class Stage:
-    """A world with the volume, and a store of its own that holds one backup of it."""
+    """A test bed with the volume, and its own store with one backup of it."""
 
-    world: World
+    harness: Harness
     location: Location
     volume: Path
     prepared: Prepared
@@ -75,14 +71,14 @@ class Stage:
 
     def files(self, folder: Path | None = None) -> Mapping[str, bytes]:
         top = folder or self.volume
-        found = (path for path in top.rglob("*") if path.is_file())
-        return {str(path.relative_to(top)): path.read_bytes() for path in found}
+        paths_below = (path for path in top.rglob("*") if path.is_file())
+        return {str(path.relative_to(top)): path.read_bytes() for path in paths_below}
 
     def count(self) -> int:
         return len(json.loads(restic(self.location, "snapshots", "--json", repository=REPOSITORY)))
 
     def look_at_backup(self, snapshot: str) -> None:
-        """Say that a backup is whole, and holds what is in the volume."""
+        """Check that a backup is complete and equal to the volume."""
         restic(self.location, "check", "--read-data", repository=REPOSITORY)
         out = self.volume.parent / "restored"
         restic(self.location, "restore", snapshot, "--target", str(out), repository=REPOSITORY)
@@ -90,9 +86,9 @@ class Stage:
         shutil.rmtree(out)
 
     def look_at_rest(self) -> None:
-        """Say that nothing was left lying about."""
+        """Check that no pods and files remain."""
         assert keys(self.location, f"{REPOSITORY}/locks/") == []
-        assert [pod["metadata"]["name"] for pod in self.world.pods()] == ["user"]
+        assert [pod["metadata"]["name"] for pod in self.harness.pods()] == ["user"]
 
 
 def facts_of(location: Location, script: str = "") -> ActionFacts:
@@ -108,10 +104,10 @@ def facts_of(location: Location, script: str = "") -> ActionFacts:
     )
 
 
-def filled_volume(world: World, folder: Path) -> Path:
-    """Make the volume, with the same files each time, and say where it is on this machine."""
-    claim(world, "data")
-    mounted(world, "mkdir /v/sub; echo one >/v/sub/b")
+def filled_volume(harness: Harness, folder: Path) -> Path:
+    """Create the volume with fixed files, and return its folder on this machine."""
+    claim(harness, "data")
+    mounted(harness, "mkdir /v/sub; echo one >/v/sub/b")
     volume = next((folder / "volumes").rglob("sub")).parent
     (volume / "large").write_bytes(Random(1).randbytes(1_000_000))
     return volume
@@ -122,20 +118,20 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
     folder = tmp_path_factory.mktemp("prepared")
-    with world_in(folder) as world, running_s3(folder / "s3") as location:
-        filled_volume(world, folder)
+    with harness_in(folder) as harness, running_s3(folder / "s3") as location:
+        filled_volume(harness, folder)
         arguments = args(includePath="/v", backupArtifactPrefix="all")
-        done = world.call(BackupDataAllV010, arguments, facts=facts_of(location), uid="before")
+        done = harness.call(BackupDataAllV010, arguments, facts=facts_of(location), uid="before")
         backup = json.loads(done["BackupAllInfo"])["user"]
     return Prepared(folder / "s3", backup["BackupID"], backup["BackupTag"], done["BackupAllInfo"])
 
 
 @pytest.fixture
-def stage(world: World, tmp_path: Path, prepared: Prepared) -> Iterator[Stage]:
-    volume = filled_volume(world, tmp_path)
+def stage(harness: Harness, tmp_path: Path, prepared: Prepared) -> Iterator[Stage]:
+    volume = filled_volume(harness, tmp_path)
     shutil.copytree(prepared.folder, tmp_path / "s3")
     with running_s3(tmp_path / "s3") as location:
-        stage = Stage(world, location, volume, prepared)
+        stage = Stage(harness, location, volume, prepared)
         stage.kept = stage.files()
         yield stage
 
@@ -144,7 +140,7 @@ def args(**more: Any) -> dict[str, Any]:
     return {"namespace": "default", "encryptionKey": KEY, **more}
 
 
-# What is done, and what must be so when it says that it was done
+# Operations, and checks after their success
 
 
 def is_backed_up(stage: Stage, done: Mapping[str, Any]) -> None:
@@ -170,7 +166,7 @@ def is_deleted(stage: Stage, done: Mapping[str, Any]) -> None:
 
 
 def is_forgotten(stage: Stage, done: object) -> None:
-    """Of what this restic freed, v0.0.0 reads nothing, as the original."""
+    """v0.0.0 cannot parse the reclaimed space of this restic version, like the original."""
     assert done == {"spaceFreed": "0 B"}
     assert stage.count() == 0
     restic(stage.location, "check", "--read-data", repository=REPOSITORY)
@@ -195,14 +191,14 @@ def is_gone(stage: Stage, done: Mapping[str, Any] | None) -> None:
 
 
 class Case(NamedTuple):
-    """A function, what it is called with, and what is looked at when it has succeeded."""
+    """A function, its arguments, and the check after its success."""
 
     function: type[Func]
     args: Callable[[Prepared], Mapping[str, Any]]
     look: Callable[[Stage, Any], None]
     before: str = "true"
     failed_count: int | None = 1
-    """How many backups there are after a failure."""
+    """Number of backups after a failure."""
 
 
 CHANGE = "head -c 300000 /dev/urandom >/v/other"
@@ -293,10 +289,10 @@ CASES |= AS_THE_ORIGINAL
 
 
 def perform(stage: Stage, case: Case, failing: Location, script: str = "", **options: Any) -> Any:
-    """Do it, and give what came of it or the error; its pods begin with a script."""
+    """Call the function, and return its outputs or error; pods start with a script."""
     try:
         arguments = case.args(stage.prepared)
-        return stage.world.call(
+        return stage.harness.call(
             case.function, arguments, facts=facts_of(failing, script), **options
         )
     except KanisterError as error:
@@ -304,17 +300,15 @@ def perform(stage: Stage, case: Case, failing: Location, script: str = "", **opt
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_fails_for_a_while_at_every_moment_is_done_all_the_same(
-    stage: Stage, name: str
-) -> None:
+def test_transient_faults_at_every_request_are_survived(stage: Stage, name: str) -> None:
     case = CASES[name]
-    mounted(stage.world, case.before)
+    mounted(stage.harness, case.before)
     faults = Faults(Fault.INTERNAL, Fault.HALF, Fault.SLOW_DOWN, Fault.LOST)
     with faulty(stage.location, faults) as failing:
         done = perform(stage, case, failing)
     assert faults.seen
     if name.startswith("LocationDelete") and isinstance(done, TransientError):
-        # No restic stands between it and the store: what breaks off is told at once.
+        # Without restic, a broken connection is not retried.
         assert "the connection breaks" in done.message
         done = perform(stage, case, stage.location, attempt=2)
     assert not isinstance(done, KanisterError), done
@@ -334,9 +328,9 @@ FLIPPED = [
 
 
 @pytest.mark.parametrize(("name", "moment", "spared"), FLIPPED)
-def test_a_flipped_byte_is_found_out(stage: Stage, name: str, moment: str, spared: int) -> None:
+def test_flipped_byte_is_detected(stage: Stage, name: str, moment: str, spared: int) -> None:
     case = CASES[name]
-    mounted(stage.world, case.before)
+    mounted(stage.harness, case.before)
     faults = Faults(Fault.FLIPPED, meant=moment, spared=spared)
     with faulty(stage.location, faults) as failing:
         done = perform(stage, case, failing)
@@ -346,12 +340,12 @@ def test_a_flipped_byte_is_found_out(stage: Stage, name: str, moment: str, spare
         assert case.failed_count in {None, stage.count()}
         done = perform(stage, case, stage.location, attempt=2)
         if name == "DeleteData v0.0.0" and isinstance(done, KanisterError):
-            # As the original: what is forgotten, but not yet pruned, is not found by its tag.
+            # As in the original, a snapshot that is forgotten but not pruned is not found by its
+            # tag.
             assert "Snapshot not found" in done.message
             done = {"spaceFreed": "0 B"}
     elif case.look is is_whole and faults.seen and not moment.startswith("PUT"):
-        # What it says is that something is wrong, and the next time that nothing is.
-        # As the original, v0.0.0 asks whether a repository opens, and reads no further.
+        # The first output reports a problem, and the next one reports none.
         assert "true" in done.values() or (name in AS_THE_ORIGINAL and "snapshots" in moment)
         done = perform(stage, case, stage.location, attempt=2)
     case.look(stage, done)
@@ -359,18 +353,18 @@ def test_a_flipped_byte_is_found_out(stage: Stage, name: str, moment: str, spare
 
 
 def is_clear(error: KanisterError, name: str = "") -> None:
-    """Say that an error is one line that names what failed."""
+    """Check that an error is one line that names the failed operation."""
     if name in AS_THE_ORIGINAL:
-        # In the words of the original, and then in those of restic, as they come.
+        # First the original's words, then restic's.
         assert error.message.startswith(("Failed to ", "Error executing prune")), error.message
         return
     assert f"kbucket/{REPOSITORY}" in error.message
     assert "\n" not in error.message
-    # Nor where in restic.
+    # Without restic's internal source locations.
     assert "github.com" not in error.message
 
 
-# What does not pass
+# Permanent errors
 
 
 @pytest.mark.parametrize(
@@ -380,9 +374,9 @@ def is_clear(error: KanisterError, name: str = "") -> None:
         pytest.param("RestoreData", "mount -t tmpfs -o size=256k none /v", id="of the volume"),
     ],
 )
-def test_a_disk_of_the_pod_that_is_full_is_named(stage: Stage, name: str, script: str) -> None:
+def test_full_disk_of_the_pod_is_named(stage: Stage, name: str, script: str) -> None:
     case = CASES[name]
-    mounted(stage.world, case.before)
+    mounted(stage.harness, case.before)
     error = perform(stage, case, stage.location, script)
     is_clear(error)
     assert "no space left on device" in error.message
@@ -391,16 +385,16 @@ def test_a_disk_of_the_pod_that_is_full_is_named(stage: Stage, name: str, script
     stage.look_at_rest()
 
 
-def test_a_backup_without_a_file_that_cannot_be_read_is_none(stage: Stage) -> None:
+def test_unreadable_file_fails_the_backup(stage: Stage) -> None:
     deep = "d=$(printf %0200d); i=0; while [ $i -lt 25 ]; do mkdir $d; cd $d; i=$((i+1)); done"
-    mounted(stage.world, f"cd /v; {deep}; echo lost >here")
+    mounted(stage.harness, f"cd /v; {deep}; echo lost >here")
     case = CASES["BackupData"]
     for attempt in (1, 2):
         error = perform(stage, case, stage.location, attempt=attempt)
         is_clear(error)
         assert "failed during" in error.message
         assert stage.count() == 1
-    mounted(stage.world, "rm -r /v/0*")
+    mounted(stage.harness, "rm -r /v/0*")
     case.look(stage, perform(stage, case, stage.location, attempt=3))
 
 
@@ -413,8 +407,8 @@ LASTING = {
 }
 
 
-def test_what_fails_for_good_is_told_once(stage: Stage, tmp_path: Path) -> None:
-    """All at once: restic tries each again for two minutes."""
+def test_permanent_faults_are_one_error(stage: Stage, tmp_path: Path) -> None:
+    """In parallel, because restic retries every operation for two minutes."""
     with ExitStack() as stack:
         places, called = dict[str, Location](), dict[str, Any]()
         for number, (name, moment) in enumerate(LASTING.items()):
@@ -425,13 +419,13 @@ def test_what_fails_for_good_is_told_once(stage: Stage, tmp_path: Path) -> None:
             failing = stack.enter_context(faulty(places[name], faults))
             case = CASES[name]
             arguments = case.args(stage.prepared)
-            mounted(stage.world, CHANGE)
-            called[name] = stage.world.start(
+            mounted(stage.harness, CHANGE)
+            called[name] = stage.harness.start(
                 case.function, arguments, facts=facts_of(failing), uid=name
             )
         for call in called.values():
             call.thread.join(900)
-        errors = {name: failure(each.result) for name, each in called.items()}
+        errors = {name: failure(failing_call.result) for name, failing_call in called.items()}
         for name, error in errors.items():
             is_clear(error)
             assert "the store failed at " in error.message, name
@@ -443,10 +437,8 @@ def test_what_fails_for_good_is_told_once(stage: Stage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["BackupData", "BackupData v0.0.0", "CopyVolumeData v0.0.0"])
-def test_a_store_that_is_full_is_told_and_keeps_what_it_has(
-    stage: Stage, tmp_path: Path, name: str
-) -> None:
-    mounted(stage.world, "head -c 9000000 /dev/urandom >/v/too-large")
+def test_full_store_is_named_and_keeps_its_backups(stage: Stage, tmp_path: Path, name: str) -> None:
+    mounted(stage.harness, "head -c 9000000 /dev/urandom >/v/too-large")
     case = CASES[name]
     with running_s3(tmp_path / "small", disk_bytes=2 << 20) as full:
         error = perform(stage, case, full)
@@ -454,7 +446,7 @@ def test_a_store_that_is_full_is_told_and_keeps_what_it_has(
         assert "No space left on device" in error.message
         stage.location = full
         assert stage.count() == 0
-        mounted(stage.world, "rm /v/too-large; : >/v/large")
+        mounted(stage.harness, "rm /v/too-large; : >/v/large")
         done = perform(stage, case, full, attempt=2)
         assert not isinstance(done, KanisterError), done
         assert stage.count() == 1

@@ -1,4 +1,4 @@
-"""Replicas of a workload, now and before."""
+"""Replicas of a workload, and the number before the change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kanister_py.functions.blueprint.scale_workload.v0_1_0 import (
 from kanister_py.ports.cluster import ExecSession, KubeObject, LogStream
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.api_calls import TIME, Api
-from tests.functions.blueprint.conftest import World
+from tests.functions.blueprint.conftest import Harness
 from tests.raising import refused_as
 
 BOTH = pytest.mark.parametrize("scale", [ScaleWorkload, ScaleWorkloadV010])
@@ -46,7 +46,7 @@ SPEC = {"selector": {"matchLabels": {"app": "db"}}, "template": TEMPLATE}
 
 
 class Kubelet:
-    """What would run pods, so that waiting for them makes sense."""
+    """Pod runner that does nothing, so that waiting for pods is allowed."""
 
     def read_log(self, *args: Any, **options: Any) -> LogStream:
         raise ClusterUnavailable("there is no log here")
@@ -63,9 +63,9 @@ def api() -> Api:
 
 
 def stateful_set(api: Api, name: str, replicas: int) -> KubeObject:
-    made = api.add("apps/v1", "StatefulSet", name, spec={**SPEC, "replicas": replicas})
-    give_pods(api, made, replicas)
-    return made
+    workload = api.add("apps/v1", "StatefulSet", name, spec={**SPEC, "replicas": replicas})
+    give_pods(api, workload, replicas)
+    return workload
 
 
 def owner_of(owner: KubeObject) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def owner_of(owner: KubeObject) -> dict[str, Any]:
 
 
 def give_pods(api: Api, owner: KubeObject, count: int) -> None:
-    """Do what the controllers of a cluster do for a StatefulSet: pods, and a status."""
+    """Act as the controllers for a StatefulSet: create pods and set the status."""
     name = owner["metadata"]["name"]
     for pod in api.cluster.list(PODS, namespace="default").items:
         if pod["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]:
@@ -115,7 +115,7 @@ def replicas_of(api: Api, name: str, resource: GroupVersionResource = STATEFUL_S
 
 @BOTH
 @pytest.mark.parametrize("replicas", [0, "0"])
-def test_the_phase_lasts_until_the_workload_has_its_pods(
+def test_phase_waits_until_the_workload_has_its_pods(
     api: Api, scale: type[Func], replicas: object
 ) -> None:
     workload = stateful_set(api, "db", 3)
@@ -126,9 +126,7 @@ def test_the_phase_lasts_until_the_workload_has_its_pods(
 
 
 @BOTH
-def test_nobody_waits_for_a_workload_that_is_not_to_be_waited_for(
-    api: Api, scale: type[Func]
-) -> None:
+def test_phase_does_not_wait_without_wait_for_ready(api: Api, scale: type[Func]) -> None:
     stateful_set(api, "db", 1)
     args = {
         "replicas": 4,
@@ -142,7 +140,7 @@ def test_nobody_waits_for_a_workload_that_is_not_to_be_waited_for(
 
 
 @BOTH
-def test_args_say_otherwise_than_the_object_of_the_action_set(api: Api, scale: type[Func]) -> None:
+def test_arguments_override_the_object_of_the_actionset(api: Api, scale: type[Func]) -> None:
     stateful_set(api, "db", 1)
     stateful_set(api, "other", 2)
     args = {"replicas": 2, "name": "other"}
@@ -151,7 +149,7 @@ def test_args_say_otherwise_than_the_object_of_the_action_set(api: Api, scale: t
 
 
 @BOTH
-def test_two_that_scale_at_once_do_not_mix(api: Api, scale: type[Func]) -> None:
+def test_concurrent_scalings_keep_their_own_original_number(api: Api, scale: type[Func]) -> None:
     one, two = stateful_set(api, "one", 1), stateful_set(api, "two", 2)
     with (
         api.waiting(scale, {"replicas": 3}, facts=facts_of("one"), uid="a") as first,
@@ -165,9 +163,7 @@ def test_two_that_scale_at_once_do_not_mix(api: Api, scale: type[Func]) -> None:
 
 
 @BOTH
-def test_a_phase_that_is_taken_up_again_still_knows_what_was_there_before(
-    api: Api, scale: type[Func]
-) -> None:
+def test_resumed_phase_returns_the_original_number(api: Api, scale: type[Func]) -> None:
     stateful_set(api, "db", 3)
     args = {"replicas": 0, "waitForReady": False}
     api.call(scale, args, facts=facts_of("db"))
@@ -180,7 +176,7 @@ def test_a_phase_that_is_taken_up_again_still_knows_what_was_there_before(
 
 
 @BOTH
-def test_a_workload_remembers_its_last_scalings_only(api: Api, scale: type[Func]) -> None:
+def test_number_of_recorded_scalings_is_limited(api: Api, scale: type[Func]) -> None:
     stateful_set(api, "db", 0)
     for count in range(20):
         args = {"replicas": count + 1, "waitForReady": False}
@@ -191,7 +187,7 @@ def test_a_workload_remembers_its_last_scalings_only(api: Api, scale: type[Func]
 
 
 class Contested(MemoryCluster):
-    """A cluster in which others are faster, twice."""
+    """Cluster in which another writer changes the object first, twice."""
 
     meddlings = 0
 
@@ -211,7 +207,7 @@ class Contested(MemoryCluster):
 
 
 @BOTH
-def test_a_conflict_with_somebody_else_is_nobodys_news(scale: type[Func]) -> None:
+def test_update_conflict_is_retried(scale: type[Func]) -> None:
     api = Api(kind=Contested)
     api.add("apps/v1", "StatefulSet", "db", spec={**SPEC, "replicas": 1})
     args = {"replicas": 2, "waitForReady": False}
@@ -222,9 +218,7 @@ def test_a_conflict_with_somebody_else_is_nobodys_news(scale: type[Func]) -> Non
 
 
 @BOTH
-def test_a_deployment_config_rests_when_its_newest_controller_has_its_pods(
-    api: Api, scale: type[Func]
-) -> None:
+def test_deployment_config_waits_for_its_newest_controller(api: Api, scale: type[Func]) -> None:
     config = api.add(
         "apps.openshift.io/v1", "DeploymentConfig", "web", spec={"replicas": 1, "template": {}}
     )
@@ -261,7 +255,7 @@ def test_a_deployment_config_rests_when_its_newest_controller_has_its_pods(
 
 
 @BOTH
-def test_a_wait_for_pods_can_be_cancelled(api: Api, scale: type[Func]) -> None:
+def test_waiting_for_pods_can_be_cancelled(api: Api, scale: type[Func]) -> None:
     stateful_set(api, "db", 1)
     with api.waiting(scale, {"replicas": 2}, facts=facts_of("db")) as called:
         called.cancel()
@@ -269,7 +263,7 @@ def test_a_wait_for_pods_can_be_cancelled(api: Api, scale: type[Func]) -> None:
             called.result()
 
 
-def test_the_second_version_says_after_its_timeout_what_was_missing(api: Api) -> None:
+def test_timeout_of_v0_1_0_reports_missing_pods(api: Api) -> None:
     stateful_set(api, "db", 1)
     args = {"replicas": 2, "timeout": "90s"}
     with api.waiting(ScaleWorkloadV010, args, facts=facts_of("db")) as called:
@@ -282,7 +276,7 @@ def test_the_second_version_says_after_its_timeout_what_was_missing(api: Api) ->
     )
 
 
-def test_a_workload_that_vanishes_is_waited_for_in_the_first_version_only(api: Api) -> None:
+def test_deleted_workload_is_waited_for_only_in_v0_0_0(api: Api) -> None:
     for scale in (ScaleWorkload, ScaleWorkloadV010):
         workload = stateful_set(api, "db", 1)
         with api.waiting(scale, {"replicas": 2}, facts=facts_of("db"), uid=scale.version) as called:
@@ -298,7 +292,7 @@ def test_a_workload_that_vanishes_is_waited_for_in_the_first_version_only(api: A
 
 
 @BOTH
-def test_where_pods_are_only_written_down_nobody_waits_for_them(scale: type[Func]) -> None:
+def test_scaling_fails_immediately_without_pods(scale: type[Func]) -> None:
     api = Api()
     api.add("apps/v1", "StatefulSet", "db", spec={**SPEC, "replicas": 1})
     with refused_as("PodsNotRun"):
@@ -335,7 +329,7 @@ def test_where_pods_are_only_written_down_nobody_waits_for_them(scale: type[Func
         ),
     ],
 )
-def test_what_cannot_be_scaled_is_refused(
+def test_unsupported_workload_is_rejected(
     api: Api, scale: type[Func], args: dict[str, Any], reason: str, message: str
 ) -> None:
     with refused_as(reason) as caught:
@@ -343,11 +337,11 @@ def test_what_cannot_be_scaled_is_refused(
     assert message in str(caught.value)
 
 
-# With pods that run
+# With running pods
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     clock = SystemClock()
     runner = ProcessPodRunner(clock, state=tmp_path)
     if runner.why_no_mounts:
@@ -358,7 +352,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     node.start(cluster)
     workloads = Workloads(cluster, clock)
     workloads.start()
-    yield World(cluster)
+    yield Harness(cluster)
     workloads.close()
     node.close()
 
@@ -367,8 +361,8 @@ def world(tmp_path: Path) -> Iterator[World]:
 @pytest.mark.parametrize(
     ("kind", "resource"), [("Deployment", DEPLOYMENTS), ("StatefulSet", STATEFUL_SETS)]
 )
-def test_a_workload_goes_down_and_comes_up_again(
-    world: World, scale: type[Func], kind: str, resource: GroupVersionResource
+def test_workload_is_scaled_down_and_up(
+    harness: Harness, scale: type[Func], kind: str, resource: GroupVersionResource
 ) -> None:
     manifest = {
         "apiVersion": "apps/v1",
@@ -386,13 +380,15 @@ def test_a_workload_goes_down_and_comes_up_again(
             "replicas": 2,
         },
     }
-    world.cluster.create(manifest)
+    harness.cluster.create(manifest)
     target = {"kind": kind, "name": "db", "namespace": "default"}
-    up = world.call(scale, {**target, "replicas": 2}, uid="first")
+    up = harness.call(scale, {**target, "replicas": 2}, uid="first")
     assert up == {"originalReplicaCount": 2}
-    assert len(world.pods()) == 2
-    down = world.call(scale, {**target, "replicas": 0}, uid="second")
+    assert len(harness.pods()) == 2
+    down = harness.call(scale, {**target, "replicas": 0}, uid="second")
     assert down == {"originalReplicaCount": 2}
-    assert world.call(scale, {**target, "replicas": 1}, uid="third") == {"originalReplicaCount": 0}
-    assert [pod["status"]["phase"] for pod in world.pods()] == ["Running"]
-    assert world.cluster.get(resource, "db", namespace="default")["spec"]["replicas"] == 1
+    assert harness.call(scale, {**target, "replicas": 1}, uid="third") == {
+        "originalReplicaCount": 0
+    }
+    assert [pod["status"]["phase"] for pod in harness.pods()] == ["Running"]
+    assert harness.cluster.get(resource, "db", namespace="default")["spec"]["replicas"] == 1

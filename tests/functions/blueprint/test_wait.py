@@ -1,4 +1,4 @@
-"""Phases that wait for objects to become what a blueprint wants."""
+"""Phases that wait for the state of objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.raising import refused_as
 
 ALL: list[Any] = [Wait, WaitV2, WaitV2V010]
 V2 = pytest.mark.parametrize("wait", [WaitV2, WaitV2V010])
-# The same question in the two languages: is `data.<key>` of the object `<value>`?
+# The same condition in the two languages: `data.<key>` of the object is `<value>`.
 JSONPATHS = '{{ if eq "{ $.data.%s }" "%s" }}true{{ end }}'
 OVER_THE_OBJECT = '{{ if eq .data.%s "%s" }} true {{ end }}'
 
@@ -57,7 +57,7 @@ def failure_after(api: Api, seconds: float, wait: type[Func], given: dict[str, A
 
 @pytest.mark.parametrize("wait", ALL)
 @pytest.mark.parametrize("which", ["anyOf", "allOf"])
-def test_what_holds_already_is_not_waited_for(wait: type[Func], which: str) -> None:
+def test_fulfilled_condition_returns_immediately(wait: type[Func], which: str) -> None:
     api = Api()
     write(api, host="db.local")
     conditions = {which: [has(wait, "host", "db.local")]}
@@ -65,7 +65,7 @@ def test_what_holds_already_is_not_waited_for(wait: type[Func], which: str) -> N
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_a_change_ends_the_wait_without_any_time_passing(wait: type[Func]) -> None:
+def test_change_ends_the_wait_immediately(wait: type[Func]) -> None:
     api = Api()
     write(api, state="starting")
     with api.waiting(wait, args(anyOf=[has(wait, "state", "up")])) as called:
@@ -74,7 +74,7 @@ def test_a_change_ends_the_wait_without_any_time_passing(wait: type[Func]) -> No
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_an_object_that_is_not_there_may_still_come(wait: type[Func]) -> None:
+def test_missing_object_is_waited_for(wait: type[Func]) -> None:
     api = Api()
     with api.waiting(wait, args(allOf=[has(wait, "state", "up")])) as called:
         write(api, state="up")
@@ -82,7 +82,7 @@ def test_an_object_that_is_not_there_may_still_come(wait: type[Func]) -> None:
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_one_of_any_is_enough_and_all_of_all_are_needed(wait: type[Func]) -> None:
+def test_any_of_needs_one_condition_and_all_of_all(wait: type[Func]) -> None:
     api = Api()
     write(api, a="1", b="2")
     yes, no = has(wait, "a", "1"), has(wait, "b", "1")
@@ -93,14 +93,14 @@ def test_one_of_any_is_enough_and_all_of_all_are_needed(wait: type[Func]) -> Non
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_without_conditions_no_wait_succeeds(wait: type[Func]) -> None:
+def test_wait_without_conditions_times_out(wait: type[Func]) -> None:
     error = failure_after(Api(), 60, wait, args())
     assert error.message == LATE
     assert error.reason == "WaitTimedOut"
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_the_error_says_what_kept_the_last_look(wait: type[Func]) -> None:
+def test_timeout_error_has_the_last_reason(wait: type[Func]) -> None:
     error = failure_after(Api(), 60, wait, args(anyOf=[has(wait, "state", "up", "nobody")]))
     assert error.message == (
         'configmaps "nobody" not found: Failed to wait for the condition to be met within 60 s'
@@ -116,7 +116,7 @@ def test_a_wait_can_be_cancelled(wait: type[Func]) -> None:
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_references_have_the_templates_of_the_blueprint(wait: type[Func]) -> None:
+def test_references_are_rendered(wait: type[Func]) -> None:
     api = Api()
     write(api, "chosen", state="up")
     arguments = args(anyOf=[has(wait, "state", "up", "{{ .Options.name }}")])
@@ -125,7 +125,7 @@ def test_references_have_the_templates_of_the_blueprint(wait: type[Func]) -> Non
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_an_object_of_the_whole_cluster_is_looked_at_without_a_namespace(wait: type[Func]) -> None:
+def test_cluster_scoped_object_is_read_without_namespace(wait: type[Func]) -> None:
     api = Api()
     text = "true" if wait is Wait else "{{ if .metadata.name }}true{{ end }}"
     where = {"resource": "namespaces", "namespace": ""}
@@ -136,13 +136,13 @@ def test_an_object_of_the_whole_cluster_is_looked_at_without_a_namespace(wait: t
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_where_pods_are_only_written_down_nobody_waits_for_one(wait: type[Func]) -> None:
+def test_waiting_for_a_pod_fails_immediately_without_pods(wait: type[Func]) -> None:
     with refused_as("PodsNotRun"):
         Api().call(wait, args(anyOf=[condition("true", resource="pods")]))
 
 
 @pytest.mark.parametrize("wait", ALL)
-def test_a_timeout_that_is_none_is_refused_at_once(wait: type[Func]) -> None:
+def test_invalid_timeout_fails_immediately(wait: type[Func]) -> None:
     with pytest.raises(InvalidArgs, match='Failed to parse timeout: time: invalid duration "soon"'):
         Api().call(wait, args("soon"))
 
@@ -150,7 +150,7 @@ def test_a_timeout_that_is_none_is_refused_at_once(wait: type[Func]) -> None:
 # Wait alone
 
 
-def test_a_jsonpath_that_leads_nowhere_is_not_yet() -> None:
+def test_jsonpath_without_value_is_not_fulfilled() -> None:
     api = Api()
     write(api, state="up")
     error = failure_after(api, 60, Wait, args(anyOf=[has(Wait, "other", "x")]))
@@ -160,14 +160,14 @@ def test_a_jsonpath_that_leads_nowhere_is_not_yet() -> None:
         assert called.result() is None
 
 
-def test_conditions_of_wait_call_sprig_and_see_whole_lists() -> None:
+def test_conditions_of_wait_use_sprig_and_lists() -> None:
     api = Api()
     write(api, hosts="a,b", size="3")
     text = '{{ and (eq (len (splitList "," "{$.data.hosts}")) 2) (gt (int "{ $.data.size }") 2) }}'
     assert api.call(Wait, args(anyOf=[condition(text)])) is None
 
 
-def test_an_error_of_one_condition_hides_the_others_in_the_first_versions() -> None:
+def test_error_in_one_condition_hides_the_others_before_v0_1_0() -> None:
     for wait in ALL:
         api = Api()
         write(api, state="up")
@@ -179,7 +179,7 @@ def test_an_error_of_one_condition_hides_the_others_in_the_first_versions() -> N
             assert error.message == f'configmaps "nobody" not found: {LATE}'
 
 
-def test_args_of_wait_are_rendered_once_beforehand() -> None:
+def test_arguments_of_wait_are_rendered_at_the_start() -> None:
     write(api := Api(), state="up")
     arguments = args("{{ .Options.patience }}", anyOf=[has(Wait, "state", "up")])
     facts = ActionFacts(time=TIME, options={"patience": "5s"})
@@ -214,13 +214,13 @@ def test_a_blueprint_in_jinja2_still_writes_conditions_in_go() -> None:
         pytest.param('{{ $d := $.data }}{{ eq $d.a "eWVz" }}', id="variables and the object"),
     ],
 )
-def test_conditions_are_templates_as_kubectl_takes_them(wait: type[Func], text: str) -> None:
+def test_conditions_are_templates_of_kubectl(wait: type[Func], text: str) -> None:
     api = Api()
     api.add("v1", "ConfigMap", "src", data={"a": "eWVz"}, spec={"size": 3})
     assert api.call(wait, args("1s", anyOf=[condition(text)])) is None
 
 
-def test_a_template_that_cannot_be_parsed_fails_the_second_version_at_once() -> None:
+def test_invalid_template_fails_v0_1_0_immediately() -> None:
     write(api := Api(), state="up")
     arguments = args(anyOf=[condition("{{ if }}")])
     assert failure_after(api, 60, WaitV2, arguments).message == LATE
@@ -229,21 +229,21 @@ def test_a_template_that_cannot_be_parsed_fails_the_second_version_at_once() -> 
     assert refused.value.reason == "TemplateParseError"
 
 
-def test_a_reference_that_cannot_be_rendered_fails_the_second_version_at_once() -> None:
+def test_unrenderable_reference_fails_v0_1_0_immediately() -> None:
     arguments = args(anyOf=[condition("true", "{{ .Nothing }}")])
     assert "Nothing" in failure_after(Api(), 60, WaitV2, arguments).message
     with pytest.raises(RenderFailed):
         Api().call(WaitV2V010, arguments)
 
 
-def test_only_the_second_version_calls_sprig() -> None:
+def test_only_v0_1_0_supports_sprig() -> None:
     write(api := Api(), state="up")
     arguments = args(anyOf=[condition('{{ if hasPrefix "u" .data.state }}true{{ end }}')])
     assert failure_after(api, 60, WaitV2, arguments).reason == "WaitTimedOut"
     assert api.call(WaitV2V010, arguments) is None
 
 
-def test_only_the_second_version_renders_its_timeout() -> None:
+def test_only_v0_1_0_renders_its_timeout() -> None:
     write(api := Api(), state="up")
     arguments = args("{{ .Options.patience }}", anyOf=[has(WaitV2, "state", "up")])
     facts = ActionFacts(time=TIME, options={"patience": "5s"})
@@ -252,7 +252,7 @@ def test_only_the_second_version_renders_its_timeout() -> None:
     assert api.call(WaitV2V010, arguments, facts=facts) is None
 
 
-def test_conditions_that_are_written_wrong_are_refused() -> None:
+def test_malformed_conditions_are_rejected() -> None:
     with pytest.raises(InvalidArgs, match="conditions"):
         Api().call(WaitV2, {"timeout": "1s", "conditions": "always"})
     with pytest.raises(InvalidArgs, match="Required arg missing: timeout"):

@@ -1,4 +1,4 @@
-"""Whole runs of the functions that run commands."""
+"""Complete runs with functions that run commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kanister_py.executor.run.background import Run
 from kanister_py.ports.cluster import Cluster, EventType
 from kanister_py.runs import RunSettings, resume_run, run_actionset
 from tests.contracts.pods import exec_in
-from tests.functions.blueprint.conftest import World, is_running
+from tests.functions.blueprint.conftest import Harness, is_running
 
 Phase = Mapping[str, Any]
 
@@ -63,7 +63,7 @@ def phases(done: Run) -> Sequence[Mapping[str, Any]]:
     return listed_phases
 
 
-def test_a_later_phase_reads_what_an_earlier_one_printed() -> None:
+def test_later_phase_reads_outputs_of_an_earlier_one() -> None:
     done = run(
         task("first", "kando output n 1"),
         task(
@@ -74,14 +74,14 @@ def test_a_later_phase_reads_what_an_earlier_one_printed() -> None:
     assert [phase["output"] for phase in phases(done)] == [{"n": "1"}, {"twice": "11"}]
 
 
-def test_an_error_says_the_exit_code_and_the_last_lines() -> None:
+def test_error_has_exit_code_and_last_lines() -> None:
     done = run(task("first", "echo out of tape; exit 3"))
     error = done.status["error"]
     assert (error["reason"], error["phase"], error["exitCode"]) == ("CommandFailed", "first", 3)
     assert error["logTail"] == ["out of tape"]
 
 
-def test_a_deferred_phase_sees_what_a_failed_command_had_printed() -> None:
+def test_deferred_phase_reads_outputs_of_a_failed_command() -> None:
     done = run(
         task("first", "kando output made /backups/7; exit 1", funcVersion="v0.1.0"),
         deferred=task("tidy", "kando output removed {{ .Phases.first.Output.made }}"),
@@ -91,7 +91,7 @@ def test_a_deferred_phase_sees_what_a_failed_command_had_printed() -> None:
     assert done.status["actions"][0]["deferPhase"]["output"] == {"removed": "/backups/7"}
 
 
-def test_a_version_that_promises_no_such_thing_leaves_nothing() -> None:
+def test_failed_command_of_v0_0_0_has_no_outputs() -> None:
     done = run(
         task("first", "kando output made /backups/7; exit 1", funcVersion="v0.0.0"),
         deferred=task("tidy", "kando output removed {{ .Phases.first.Output.made }}"),
@@ -101,24 +101,24 @@ def test_a_version_that_promises_no_such_thing_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["true", "exit 1", "echo '###Phase-output###: {'"])
-def test_when_a_run_is_over_no_pod_is_left(world: World, text: str) -> None:
-    done = started(task("only", text), settings=RunSettings(cluster=world.cluster)).wait(180)
+def test_no_pod_remains_after_a_run(harness: Harness, text: str) -> None:
+    done = started(task("only", text), settings=RunSettings(cluster=harness.cluster)).wait(180)
     assert done.status["state"] in {"complete", "failed"}
-    assert world.cluster.list(PODS).items == []
+    assert harness.cluster.list(PODS).items == []
 
 
-def test_a_cancelled_run_leaves_no_pod_and_runs_its_deferred_phase(world: World) -> None:
+def test_cancelled_run_deletes_its_pod_and_runs_the_deferred_phase(harness: Harness) -> None:
     going = started(
         task("long", "sleep 600"),
         deferred=task("tidy", "kando output tidied yes"),
-        settings=RunSettings(cluster=world.cluster),
+        settings=RunSettings(cluster=harness.cluster),
     )
-    world.seen_pod(is_running)
+    harness.seen_pod(is_running)
     going.cancel()
     status = going.wait(180).status
     assert (status["state"], status["error"]["reason"]) == ("failed", "Cancelled")
     assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
-    assert world.cluster.list(PODS).items == []
+    assert harness.cluster.list(PODS).items == []
 
 
 class _AtEveryOutcome:
@@ -136,42 +136,42 @@ class _AtEveryOutcome:
         pass
 
 
-def test_a_pod_is_there_until_it_is_written_down_how_its_phase_ended(world: World) -> None:
-    eye = _AtEveryOutcome(world.cluster)
+def test_pod_exists_until_the_outcome_is_recorded(harness: Harness) -> None:
+    eye = _AtEveryOutcome(harness.cluster)
     going = started(
-        task("long", "sleep 600"), settings=RunSettings(cluster=world.cluster, observer=eye)
+        task("long", "sleep 600"), settings=RunSettings(cluster=harness.cluster, observer=eye)
     )
-    world.seen_pod(is_running)
+    harness.seen_pod(is_running)
     going.cancel()
     going.wait(180)
-    # Had the process died before that, the next one would have found the pod, and made no other.
+    # If the process had died before, the next one would have found the pod and created no other.
     assert eye.seen["PhaseFailed"] == 1
-    assert world.cluster.list(PODS).items == []
+    assert harness.cluster.list(PODS).items == []
 
 
-def test_a_run_that_is_taken_up_follows_the_pod_it_finds(world: World, tmp_path: Path) -> None:
-    settings = RunSettings(cluster=world.cluster, state=tmp_path / "state")
-    before = world.cluster.list(PODS).resource_version
+def test_resumed_run_follows_its_existing_pod(harness: Harness, tmp_path: Path) -> None:
+    settings = RunSettings(cluster=harness.cluster, state=tmp_path / "state")
+    before = harness.cluster.list(PODS).resource_version
     go = "until [ -e /tmp/go ]; do sleep 0.05; done"
     text = f"kando output began $(date +%s%N); {go}; kando output done yes"
     first = started(task("long", text), settings=settings)
-    name = world.seen_pod(is_running)["metadata"]["name"]
+    name = harness.seen_pod(is_running)["metadata"]["name"]
     first.abort()
     first.wait(180)
     assert first.status["state"] == "running"
-    assert exec_in(world.cluster, name, "touch", "/tmp/go")[0] == 0
+    assert exec_in(harness.cluster, name, "touch", "/tmp/go")[0] == 0
     done = resume_run("", settings).wait(180)
     assert done.status["state"] == "complete"
     assert phases(done)[0]["output"]["done"] == "yes"
-    with world.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
+    with harness.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
         added = [event for event in events if event.type is EventType.ADDED]
     assert len(added) == 1
-    assert world.cluster.list(PODS).items == []
+    assert harness.cluster.list(PODS).items == []
 
 
-def test_a_command_in_a_pod_of_others_is_not_begun_again(world: World, tmp_path: Path) -> None:
-    world.pod_to_go_into("db", "server")
-    settings = RunSettings(cluster=world.cluster, state=tmp_path / "state")
+def test_command_in_an_existing_pod_is_not_repeated(harness: Harness, tmp_path: Path) -> None:
+    harness.pod_to_go_into("db", "server")
+    settings = RunSettings(cluster=harness.cluster, state=tmp_path / "state")
     args = {"namespace": "default", "pod": "db", "command": ["sleep", "600"]}
     first = started({"func": "KubeExec", "name": "inside", "args": args}, settings=settings)
     while phases(first)[0]["state"] != "running":

@@ -1,8 +1,4 @@
-"""Usual compositions with these functions, rendered from files to documents.
-
-Each case is a pattern from the daily life of compositions, in words of our own; the
-functions go by the names that people know them by.
-"""
+"""Common compositions with these functions, rendered from files to documents."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ Render = Callable[..., Documents]
 def render(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Render:
-    """Render steps, each a function and its input in YAML, and give the documents."""
+    """Render steps, each a function and its input in YAML, and return the documents."""
     monkeypatch.chdir(tmp_path)
 
     def run(
@@ -80,7 +76,7 @@ def go_template(text: str) -> tuple[str, str]:
 
 
 def named(documents: Documents) -> dict[str, dict[str, Any]]:
-    """Give the composed resources by their names in the composition."""
+    """Return the composed resources by their names in the composition."""
     return {
         document["metadata"]["annotations"][NAME]: document
         for document in documents[1:]
@@ -115,13 +111,13 @@ BUCKETS = """\
 
 
 class TestGoTemplates:
-    def test_as_many_resources_as_the_xr_wants(self, render: Render) -> None:
+    def test_number_of_resources_from_the_composite_resource(self, render: Render) -> None:
         resources = named(render(go_template(BUCKETS)))
         assert list(resources) == ["bucket-0", "bucket-1"]
         assert resources["bucket-1"]["spec"] == {"region": "eu-west-1"}
         assert resources["bucket-1"]["metadata"]["labels"]["crossplane.io/composite"] == "shop"
 
-    def test_what_is_there_already_is_read_in_the_next_round(self, render: Render) -> None:
+    def test_observed_resources_are_read_in_the_next_round(self, render: Render) -> None:
         documents = render(
             go_template(BUCKETS),
             ("auto-ready", ""),
@@ -139,7 +135,7 @@ class TestGoTemplates:
         assert "policyFor" not in resources["bucket-1"]["spec"]
         assert ready_of(documents) == ("False", "Unready resources: bucket-1")
 
-    def test_the_status_of_the_xr_and_a_condition_of_its_own(self, render: Render) -> None:
+    def test_status_and_condition_of_the_composite_resource(self, render: Render) -> None:
         documents = render(
             go_template(
                 """\
@@ -167,7 +163,7 @@ class TestGoTemplates:
         assert (own["status"], own["reason"]) == ("False", "Exhausted")
         assert own["message"] == "no more zones"
 
-    def test_a_value_goes_to_the_next_step_in_the_context(self, render: Render) -> None:
+    def test_value_is_passed_in_the_context(self, render: Render) -> None:
         documents = render(
             go_template(
                 """\
@@ -190,7 +186,7 @@ class TestGoTemplates:
         assert named(documents)["cm"]["data"] == {"newest": "shop"}
         assert documents[-1]["fields"]["shops"] == {"newest": "shop", "oldest": "inn"}
 
-    def test_resources_that_the_template_asks_for(self, render: Render) -> None:
+    def test_resources_requested_by_a_template(self, render: Render) -> None:
         documents = render(
             go_template(
                 """\
@@ -230,7 +226,7 @@ class TestGoTemplates:
             "in-blue": {"cidr": "10.0.0.0/8"}
         }
 
-    def test_definitions_that_call_themselves(self, render: Render) -> None:
+    def test_recursive_template_definitions(self, render: Render) -> None:
         documents = render(
             go_template(
                 """\
@@ -289,7 +285,7 @@ resources:
 
 
 class TestPatchAndTransform:
-    def test_a_resource_from_its_base_and_patches(self, render: Render) -> None:
+    def test_resource_with_base_and_patches(self, render: Render) -> None:
         documents = render(("patch-and-transform", PATCHES))
         database = named(documents)["database"]
         assert database["metadata"]["labels"]["tier"] == "gold"
@@ -307,7 +303,7 @@ class TestPatchAndTransform:
         assert "endpoint" not in documents[0]["status"]
         assert ready_of(documents) == ("False", "Unready resources: database")
 
-    def test_what_its_resource_says_comes_back_to_the_xr(self, render: Render) -> None:
+    def test_field_of_a_resource_is_patched_to_the_composite(self, render: Render) -> None:
         documents = render(
             ("patch-and-transform", PATCHES),
             words=("-o", "observed.yaml"),
@@ -321,7 +317,7 @@ class TestPatchAndTransform:
         assert documents[0]["status"]["endpoint"] == "db.example.org:5432"
         assert ready_of(documents) == ("True", "")
 
-    def test_a_later_step_patches_what_an_earlier_one_made(self, render: Render) -> None:
+    def test_later_step_patches_a_resource_of_an_earlier_one(self, render: Render) -> None:
         later = """\
         resources:
         - name: bucket-0
@@ -432,9 +428,7 @@ class TestEnvironments:
 
 
 class TestReadiness:
-    def test_kinds_that_need_no_condition_and_one_with_a_check_of_its_own(
-        self, render: Render
-    ) -> None:
+    def test_kinds_without_condition_and_with_own_check(self, render: Render) -> None:
         documents = render(
             go_template(BUCKETS),
             (

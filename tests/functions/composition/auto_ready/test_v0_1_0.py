@@ -154,22 +154,22 @@ NOT_READY = {
 
 
 @pytest.mark.parametrize("resource", READY.values(), ids=READY)
-def test_a_resource_is_ready_when_its_kind_says_so(resource: dict[str, Any]) -> None:
+def test_resource_is_ready_by_the_check_of_its_kind(resource: dict[str, Any]) -> None:
     assert judged(resource) == ("READY_TRUE", [])
 
 
 @pytest.mark.parametrize("resource", NOT_READY.values(), ids=NOT_READY)
-def test_of_what_is_not_ready_nothing_is_said(resource: dict[str, Any] | None) -> None:
+def test_resource_that_is_not_ready_is_not_marked(resource: dict[str, Any] | None) -> None:
     assert judged(resource) == ("", [])
 
 
 @pytest.mark.parametrize("ready", ["READY_FALSE", "READY_TRUE"])
-def test_what_another_function_said_stands(ready: str) -> None:
+def test_readiness_of_an_earlier_step_is_kept(ready: str) -> None:
     composed = {"resource": {}, "ready": ready}
     assert judged(seen("v1 ConfigMap"), wanted=composed) == (ready, [])
 
 
-def test_an_expression_for_a_kind_has_the_first_and_the_last_word() -> None:
+def test_cel_expression_decides_for_its_kind() -> None:
     customization = {"celHealthCheckCustomization": {"_v1_ConfigMap": "has(object.data)"}}
     assert judged(seen("v1 ConfigMap"), customization) == ("READY_FALSE", [])
     with_data = {**seen("v1 ConfigMap"), "data": {}}
@@ -177,7 +177,7 @@ def test_an_expression_for_a_kind_has_the_first_and_the_last_word() -> None:
     assert judged(seen("v1 Secret"), customization) == ("READY_TRUE", [])
 
 
-def test_expressions_may_come_from_the_context_and_the_inputs_own_come_before_them() -> None:
+def test_expressions_of_the_input_precede_those_of_the_context() -> None:
     context = {"a.b/c": {"checks": {"_v1_Secret": "false", "_v1_ConfigMap": "false"}}}
     customization = {
         "celHealthCheckCustomization": {"_v1_ConfigMap": "true"},
@@ -188,7 +188,7 @@ def test_expressions_may_come_from_the_context_and_the_inputs_own_come_before_th
 
 
 @pytest.mark.parametrize("text", ["object.nope", "1", "1 +", "[1,2,3].all(x, nope)"])
-def test_an_expression_that_fails_is_a_warning_and_no_verdict(text: str) -> None:
+def test_failed_expression_is_a_warning(text: str) -> None:
     ready, (message,) = judged(
         seen("v1 ConfigMap"), {"celHealthCheckCustomization": {"_v1_ConfigMap": text}}
     )
@@ -204,13 +204,11 @@ def test_an_expression_that_fails_is_a_warning_and_no_verdict(text: str) -> None
         ({"celHealthCheckCustomizationFrom": "text"}, "text: not a map of strings"),
     ],
 )
-def test_expressions_that_are_not_where_they_should_be_are_fatal(
-    given: dict[str, Any], part: str
-) -> None:
+def test_misplaced_expressions_are_fatal(given: dict[str, Any], part: str) -> None:
     ready, (message,) = judged(seen("v1 ConfigMap"), given, context={"text": "x"})
     assert (ready, part in message) == ("", True)
 
 
-def test_an_answer_holds_as_long_as_the_input_says() -> None:
+def test_ttl_of_the_input_is_used() -> None:
     assert AutoReady().run({"input": {"ttl": "90s"}})["meta"] == {"ttl": "90s"}
     assert AutoReady().run({})["meta"] == {"ttl": "60s"}

@@ -34,7 +34,9 @@ def verdict(function: type[AutoReady], resource: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_what_is_not_ready_is_said_as_well(resource: dict[str, Any], before: str, now: str) -> None:
+def test_resource_that_is_not_ready_is_marked(
+    resource: dict[str, Any], before: str, now: str
+) -> None:
     manifest = {"apiVersion": "example.org/v1", "kind": "Bucket", **resource}
     assert verdict(AutoReady, manifest) == before
     assert verdict(AutoReadyV020, manifest) == now

@@ -18,13 +18,13 @@ def selector(**more: Any) -> dict[str, Any]:
 
 
 def config(name: str, data: Any = None) -> dict[str, Any]:
-    made: dict[str, Any] = {"kind": "EnvironmentConfig", "metadata": {"name": name}}
-    return made if data is None else {**made, "data": data}
+    manifest: dict[str, Any] = {"kind": "EnvironmentConfig", "metadata": {"name": name}}
+    return manifest if data is None else {**manifest, "data": data}
 
 
 def answered(
     sources: list[dict[str, Any]] | None,
-    *found: list[dict[str, Any]] | None,
+    *fetched_objects: list[dict[str, Any]] | None,
     environment: dict[str, Any] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def answered(
     }
     fetched = {
         f"environment-config-{at}": {"items": [{"resource": obj} for obj in objects]}
-        for at, objects in enumerate(found)
+        for at, objects in enumerate(fetched_objects)
         if objects is not None
     }
     if fetched:
@@ -60,7 +60,7 @@ def fatal_of(answer: dict[str, Any]) -> str:
     return str(result["message"])
 
 
-def test_configs_are_asked_for_by_name_and_by_labels() -> None:
+def test_configs_are_requested_by_name_and_by_labels() -> None:
     answer = answered([BASE, selector(), {"type": "Selector", "selector": {}}])
     kind = {"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig"}
     assert answer["requirements"]["resources"] == {
@@ -70,7 +70,7 @@ def test_configs_are_asked_for_by_name_and_by_labels() -> None:
     assert "context" not in answer
 
 
-def test_later_configs_win_over_earlier_ones_over_the_environment_over_defaults() -> None:
+def test_precedence_of_configs_environment_and_defaults() -> None:
     answer = answered(
         [BASE, selector(mode="Multiple")],
         [config("base", {"a": 1, "m": {"x": 1, "y": 1}})],
@@ -88,22 +88,22 @@ def test_later_configs_win_over_earlier_ones_over_the_environment_over_defaults(
     }
 
 
-def test_data_goes_where_a_field_path_leads() -> None:
+def test_data_is_written_to_a_field_path() -> None:
     answer = answered([{**BASE, "toFieldPath": "under.here"}], [config("base", {"a": 1})])
     assert environment_of(answer) == {**GVK, "under": {"here": {"a": 1}}}
 
 
-def test_an_environment_keeps_the_kind_it_has() -> None:
+def test_environment_keeps_its_kind() -> None:
     assert environment_of(answered([BASE], [config("base", {"kind": "Mine"})])) == {"kind": "Mine"}
 
 
-def test_without_anything_to_choose_even_the_defaults_are_left_alone() -> None:
+def test_defaults_are_ignored_without_configs() -> None:
     answer = answered(None, defaultData={"a": 1}, environment={"kept": 1})
     assert answer["context"] == {ENVIRONMENT: {"kept": 1}}
     assert "requirements" not in answer
 
 
-def test_an_optional_reference_may_lead_nowhere() -> None:
+def test_optional_reference_may_be_missing() -> None:
     assert environment_of(answered([BASE], [], policy={"resolution": "Optional"})) == GVK
 
 
@@ -116,7 +116,7 @@ def test_an_optional_reference_may_lead_nowhere() -> None:
         ({"sortByFieldPath": "data.nope"}, ["n2", "n1", "n3"]),
     ],
 )
-def test_many_configs_are_put_in_order_and_cut(more: dict[str, Any], want: list[str]) -> None:
+def test_configs_are_sorted_and_limited(more: dict[str, Any], want: list[str]) -> None:
     objects = [
         config("n2", {"order": 2}),
         config("n1", {"order": 1.5}),
@@ -200,10 +200,10 @@ FATAL: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("want", "source", "found"), FATAL, ids=[case[0][-40:] for case in FATAL])
-def test_what_cannot_be_merged_is_fatal_in_the_originals_words(
-    want: str, source: dict[str, Any], found: list[dict[str, Any]]
+def test_merge_errors_have_the_originals_messages(
+    want: str, source: dict[str, Any], fetched: list[dict[str, Any]]
 ) -> None:
-    assert fatal_of(answered([source], found)) == want
+    assert fatal_of(answered([source], fetched)) == want
 
 
 @pytest.mark.parametrize(
@@ -221,12 +221,12 @@ def test_what_cannot_be_merged_is_fatal_in_the_originals_words(
         ({"key": "k"}, 'the label "k" has no valueFromFieldPath'),
     ],
 )
-def test_a_label_that_cannot_be_told_is_fatal(label: dict[str, Any], want: str) -> None:
+def test_unresolvable_label_is_fatal(label: dict[str, Any], want: str) -> None:
     source = {"type": "Selector", "selector": {"matchLabels": [label]}}
     assert fatal_of(answered([source])) == f"cannot build requirements: {want}"
 
 
-def test_a_label_may_come_from_the_composite_resource_or_be_left_out() -> None:
+def test_label_from_the_composite_resource_may_be_optional() -> None:
     labels = [
         {"key": "k", "valueFromFieldPath": "spec.region"},
         {"key": "z", "valueFromFieldPath": "spec.nope", "fromFieldPathPolicy": "Optional"},
@@ -236,7 +236,7 @@ def test_a_label_may_come_from_the_composite_resource_or_be_left_out() -> None:
     assert requirement["matchLabels"] == {"labels": {"k": "eu"}}
 
 
-def test_a_label_may_come_from_the_environment_that_is_there_already() -> None:
+def test_label_from_the_existing_environment() -> None:
     match_label = {
         "key": "k",
         "type": "FromEnvironmentFieldPath",
@@ -252,6 +252,6 @@ def test_a_label_may_come_from_the_environment_that_is_there_already() -> None:
     assert answered([source])["requirements"] == {}
 
 
-def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
+def test_reference_without_name_is_an_error() -> None:
     message = fatal_of(answered([{"type": "Reference"}]))
     assert message.endswith("spec.environmentConfigs[0] is a Reference without ref.name")

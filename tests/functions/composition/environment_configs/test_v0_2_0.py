@@ -14,7 +14,7 @@ KEY = "apiextensions.crossplane.io/environment"
     "sources",
     [pytest.param({}, id="left out"), pytest.param({"environmentConfigs": []}, id="empty")],
 )
-def test_default_data_counts_where_no_environment_configs_are_listed(
+def test_default_data_is_merged_without_configs(
     sources: dict[str, Any],
 ) -> None:
     request = {

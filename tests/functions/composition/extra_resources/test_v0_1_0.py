@@ -48,7 +48,7 @@ def fatal_of(answer: dict[str, Any]) -> str:
     return str(result["message"])
 
 
-def test_resources_are_asked_for_until_they_are_there() -> None:
+def test_resources_are_requested_until_they_exist() -> None:
     answer = answered([{**ONE, "namespace": "ns"}, many()])
     assert answer["requirements"] == {
         "resources": {
@@ -59,7 +59,7 @@ def test_resources_are_asked_for_until_they_are_there() -> None:
     assert answer["context"] == {"kept": 1}
 
 
-def test_what_was_found_stands_in_the_context_in_order() -> None:
+def test_fetched_resources_are_sorted_in_the_context() -> None:
     answer = answered([ONE, many()], {"a": named("n"), "b": named("z", "y", "x")})
     assert answer["context"] == {
         "kept": 1,
@@ -67,13 +67,13 @@ def test_what_was_found_stands_in_the_context_in_order() -> None:
     }
 
 
-def test_another_key_and_fewer_of_them() -> None:
+def test_context_key_and_maximum_number() -> None:
     source = many(maxMatch=1, sortByFieldPath="metadata.name")
     answer = answered([source], {"b": named("z", "y")}, context={"key": "mine"})
     assert answer["context"]["mine"] == {"b": named("y")}
 
 
-def test_a_selector_may_find_nothing_and_an_optional_reference_may_lead_nowhere() -> None:
+def test_selector_may_match_nothing_and_reference_may_be_optional() -> None:
     answer = answered([many()], {"b": []})
     assert answer["context"][KEY] == {"b": []}
     answer = answered([ONE], {"a": []}, policy={"resolution": "Optional"})
@@ -91,19 +91,19 @@ def test_a_selector_may_find_nothing_and_an_optional_reference_may_lead_nowhere(
         (many(sortByFieldPath="kind.x"), {"b": named("n")}, "kind: not an object"),
     ],
 )
-def test_what_was_not_found_is_fatal_in_the_originals_words(
+def test_missing_resources_have_the_originals_messages(
     source: dict[str, Any], found: dict[str, Any], want: str
 ) -> None:
     message = fatal_of(answered([source], found))
     assert message == f"verifying and sorting extra resources: {want}"
 
 
-def test_a_selector_that_lost_all_its_labels_does_not_ask_for_everything() -> None:
+def test_selector_without_labels_requests_nothing() -> None:
     lost = [{"key": "x", "valueFromFieldPath": "spec.nope", "fromFieldPathPolicy": "Optional"}]
     assert answered([many(matchLabels=lost)])["requirements"] == {}
 
 
-def test_a_label_that_must_be_there_and_is_not_is_fatal() -> None:
+def test_missing_required_label_is_fatal() -> None:
     message = fatal_of(answered([many(matchLabels=[{"key": "x", "valueFromFieldPath": "spec.z"}])]))
     assert message == (
         "could not build extra resource requirements: "
@@ -111,7 +111,7 @@ def test_a_label_that_must_be_there_and_is_not_is_fatal() -> None:
     )
 
 
-def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
+def test_reference_without_name_is_an_error() -> None:
     source = {key: value for key, value in ONE.items() if key != "ref"}
     assert "without ref.name" in fatal_of(answered([source]))
 
@@ -129,8 +129,6 @@ def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
         ({"policy": "Optional"}, "spec.policy must be an object"),
     ],
 )
-def test_an_input_that_cannot_be_read_is_fatal_and_says_where(
-    spec: dict[str, Any], message: str
-) -> None:
+def test_invalid_input_is_fatal_with_its_path(spec: dict[str, Any], message: str) -> None:
     answer = ExtraResources().run({"input": {"spec": spec}})
     assert answer["results"][0]["message"].endswith(f"json: {message}")

@@ -37,18 +37,18 @@ def answered(
     return dict(function().run(request))
 
 
-def test_a_selector_without_labels_has_found_nothing() -> None:
+def test_selector_without_labels_has_an_empty_result() -> None:
     n = {**KIND, "metadata": {"name": "n"}}
     before = answered(ExtraResources, ONE, many(), one=[n])
     assert 'cannot find expected extra resource "many"' in before["results"][0]["message"]
     now = answered(ExtraResourcesV020, ONE, many(), one=[n])
     assert "results" not in now
     assert now["context"][KEY] == {"one": [n], "many": []}
-    # It is not asked for: without labels, that would be every object of the kind.
+    # It is not requested: without labels, all objects of the kind would be.
     assert list(now["requirements"]["resources"]) == ["one"]
 
 
-def test_where_nothing_is_asked_for_nothing_is_waited_for() -> None:
+def test_no_request_means_an_immediate_result() -> None:
     assert "context" not in answered(ExtraResources, many())
     now = answered(ExtraResourcesV020, many())
     assert now["context"][KEY] == {"many": []}
@@ -56,10 +56,10 @@ def test_where_nothing_is_asked_for_nothing_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("sources", [(ONE,), (ONE, many())])
-def test_what_is_asked_for_is_waited_for(sources: tuple[dict[str, Any], ...]) -> None:
+def test_requested_resources_are_waited_for(sources: tuple[dict[str, Any], ...]) -> None:
     assert "context" not in answered(ExtraResourcesV020, *sources)
 
 
-def test_nothing_may_be_too_few() -> None:
+def test_empty_result_is_checked_with_min_match() -> None:
     now = answered(ExtraResourcesV020, many(minMatch=1))
     assert 'expected at least 1 extra resources "many", got 0' in now["results"][0]["message"]

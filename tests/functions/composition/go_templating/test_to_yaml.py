@@ -16,7 +16,7 @@ def spend(_work: int) -> None:
     """Count nothing."""
 
 
-# What Go's library writes.
+# Output of Go's library.
 WRITTEN: list[tuple[Any, str]] = [
     (None, "null\n"),
     (True, "true\n"),
@@ -65,7 +65,7 @@ WRITTEN: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "want"), WRITTEN, ids=[repr(value) for value, _ in WRITTEN])
-def test_values_are_written_as_the_original_writes_them(value: Any, want: str) -> None:
+def test_values_are_written_like_the_original(value: Any, want: str) -> None:
     assert to_yaml(value, spend) == want
 
 
@@ -84,13 +84,13 @@ READ: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "want"), READ, ids=[text for text, _ in READ])
-def test_only_true_and_false_are_words_with_a_meaning(text: str, want: Any) -> None:
+def test_only_true_and_false_are_booleans(text: str, want: Any) -> None:
     read = from_yaml(text, spend)
     assert (read, type(read)) == (want, type(want))
 
 
 @pytest.mark.parametrize("value", [value for value, _ in WRITTEN if not isinstance(value, float)])
-def test_what_is_written_can_be_read_again(value: Any) -> None:
+def test_output_can_be_parsed(value: Any) -> None:
     assert from_yaml(to_yaml(value, spend), spend) == value
 
 
@@ -106,5 +106,5 @@ NOON = from_datetime(datetime(2024, 5, 6, 12, 0, 0, 250000, UTC))
         pytest.param({"for": Duration(90 * SECOND)}, "for: 1m30s\n", id="a span of time"),
     ],
 )
-def test_times_are_written_as_people_write_them(value: Any, want: str) -> None:
+def test_times_are_written_in_rfc_3339(value: Any, want: str) -> None:
     assert to_yaml(value, spend) == want

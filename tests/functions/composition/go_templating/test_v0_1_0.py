@@ -104,7 +104,7 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_a_template_reads_the_request_with_the_functions_it_has(expression: str) -> None:
+def test_template_functions_read_the_request(expression: str) -> None:
     define = '{{ define "greet" }}hello {{ . }}{{ end }}'
     answer = answered(
         f"{define}{HEAD}data:\n  v: {{{{ {expression} }}}}\n",
@@ -154,12 +154,12 @@ FATAL = {
 
 
 @pytest.mark.parametrize("template", FATAL)
-def test_what_a_template_does_wrong_ends_the_step_with_the_originals_words(template: str) -> None:
+def test_template_errors_have_the_originals_messages(template: str) -> None:
     kept = {"resources": {"z": {"resource": {"kind": "Kept"}}}}
     assert fatal(template, desired=kept) == FATAL[template]
 
 
-def test_an_unknown_field_of_the_input_is_named() -> None:
+def test_unknown_field_of_the_input_is_named() -> None:
     message = fatal(HEAD, {"inlines": {}})
     assert message.startswith("cannot get Function input from *v1.RunFunctionRequest: ")
     assert message.endswith('the input: unknown name "inlines"')
@@ -168,7 +168,7 @@ def test_an_unknown_field_of_the_input_is_named() -> None:
 @pytest.mark.parametrize(
     ("option", "want"), [("error", None), ("zero", "<no value>"), ("default", "<no value>")]
 )
-def test_a_missing_key_is_what_the_options_say(option: str, want: str | None) -> None:
+def test_missing_keys_follow_the_options(option: str, want: str | None) -> None:
     answer = answered(
         HEAD + "data: {v: '{{ .observed.composite.resource.spec.zz }}'}\n",
         {"options": [f"missingkey={option}"]},
@@ -179,30 +179,30 @@ def test_a_missing_key_is_what_the_options_say(option: str, want: str | None) ->
         assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"v": want}
 
 
-def test_an_unknown_option_is_refused() -> None:
+def test_unknown_option_is_rejected() -> None:
     assert fatal(HEAD, {"options": ["a=b"]}) == "invalid function input: unrecognized option: a=b"
 
 
-def test_other_delimiters_leave_the_usual_ones_in_peace() -> None:
+def test_custom_delimiters_disable_the_default_ones() -> None:
     template = HEAD + "data: {v: '{{ raw }} [[ \"]]\" ]] [[/* {{ ]] */]][[ `[[` ]]'}\n"
     answer = answered(template, {"delims": {"left": "[[", "right": "]]"}})
     want = {"v": "{{ raw }} ]] [["}
     assert answer["desired"]["resources"]["r"]["resource"]["data"] == want
 
 
-def test_a_mistake_in_other_delimiters_is_where_it_stands() -> None:
+def test_error_with_custom_delimiters_has_its_line() -> None:
     message = fatal("a\n b [[ fail `x` ]]", {"delims": {"left": "[[", "right": "]]"}})
     assert "template: manifests:2:6:" in message
 
 
-def test_readiness_is_said_by_an_annotation_that_goes_away() -> None:
+def test_readiness_annotation_is_removed() -> None:
     answer = answered(HEAD + '    gotemplating.fn.crossplane.io/ready: "True"\n')
     composed = answer["desired"]["resources"]["r"]
     assert composed["ready"] == "READY_TRUE"
     assert composed["resource"]["metadata"]["annotations"] == {}
 
 
-def test_a_composite_resource_is_given_its_status_and_nothing_else() -> None:
+def test_only_the_status_of_the_composite_resource_is_set() -> None:
     answer = answered(
         "apiVersion: example.org/v1\nkind: XBucket\nspec: {region: us}\n"
         "metadata: {annotations: {gotemplating.fn.crossplane.io/ready: 'False'}}\n"
@@ -215,7 +215,7 @@ def test_a_composite_resource_is_given_its_status_and_nothing_else() -> None:
     }
 
 
-def test_a_composite_resource_inside_another_is_composed_when_it_is_named() -> None:
+def test_named_nested_composite_resource_is_composed() -> None:
     template = HEAD.replace("v1", "example.org/v1").replace("ConfigMap", "XBucket")
     assert answered(template)["desired"]["resources"]["r"]["resource"]["kind"] == "XBucket"
 
@@ -229,7 +229,7 @@ def test_connection_details_are_added() -> None:
     assert answer["desired"]["composite"]["connectionDetails"] == want
 
 
-def test_conditions_go_to_whom_they_name() -> None:
+def test_conditions_have_their_targets() -> None:
     answer = answered(
         META + "ClaimConditions\nconditions:\n"
         "- {type: A, status: 'True', reason: R, message: m, target: CompositeAndClaim}\n"
@@ -252,14 +252,14 @@ def test_conditions_go_to_whom_they_name() -> None:
     ]
 
 
-def test_context_is_laid_over_what_came_in() -> None:
+def test_context_is_merged_over_the_existing_one() -> None:
     answer = answered(
         META + "Context\ndata: {k: {b: 2}, new: [1]}\n", context={"k": {"a": 1}, "old": "x"}
     )
     assert answer["context"] == {"k": {"a": 1, "b": 2}, "old": "x", "new": [1]}
 
 
-def test_resources_are_asked_for_by_name_or_by_labels() -> None:
+def test_resources_are_requested_by_name_or_by_labels() -> None:
     answer = answered(
         META + "ExtraResources\nrequirements:\n"
         "  a: {apiVersion: v1, kind: Pod, matchName: p}\n"
@@ -277,7 +277,7 @@ def test_resources_are_asked_for_by_name_or_by_labels() -> None:
 
 
 @pytest.mark.parametrize("key", ["requiredResources", "extraResources"])
-def test_what_was_fetched_goes_on_in_the_context(key: str) -> None:
+def test_fetched_resources_are_added_to_the_context(key: str) -> None:
     extra_resources = {"a": {"items": [{"resource": {"kind": "Pod"}}]}}
     answer = answered(
         HEAD + 'data: {v: {{ (index (getExtraResources . "a") 0).resource.kind }} }\n',
@@ -297,7 +297,7 @@ def test_what_was_fetched_goes_on_in_the_context(key: str) -> None:
         ({"ttl": "5m"}, "soon", "300s"),
     ],
 )
-def test_an_answer_holds_as_long_as_somebody_says(
+def test_ttl_of_input_and_annotation(
     given: dict[str, Any], annotation: str | None, want: str
 ) -> None:
     request = asked(HEAD, given)
@@ -307,7 +307,7 @@ def test_an_answer_holds_as_long_as_somebody_says(
     assert GoTemplating().run(request)["meta"] == {"tag": "t", "ttl": want}
 
 
-def test_a_template_may_come_from_the_environment() -> None:
+def test_template_from_the_environment() -> None:
     answer = answered(
         "",
         {"source": "Environment", "environment": {"key": "tpl"}},
@@ -329,17 +329,17 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("template", BOMBS.values(), ids=BOMBS)
-def test_a_template_that_would_take_for_ever_is_stopped(template: str) -> None:
+def test_endless_template_is_stopped(template: str) -> None:
     assert "The template was stopped" in fatal(template) or "nested deeper" in fatal(template)
 
 
-def test_yaml_bombs_in_what_a_template_renders_are_refused() -> None:
+def test_yaml_bomb_in_the_output_is_rejected() -> None:
     layers = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
     message = fatal(f"{HEAD}a0: &a0 [x]\n{layers}")
     assert "too many to be meant" in message
 
 
-def test_yaml_bombs_in_what_a_template_reads_are_refused() -> None:
+def test_yaml_bomb_in_the_request_is_rejected() -> None:
     layers = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\\n" for n in range(1, 9))
     assert "The template was stopped" in fatal('{{ fromYaml "a0: &a0 [x]\\n' + layers + '" }}')
     assert "nested deeper" in fatal('{{ fromYaml (repeat 5000 "[") }}')

@@ -1,4 +1,4 @@
-"""`fromYaml`, held to what yaml.v3 read of the same texts (`e2e/oracles/run --record`)."""
+"""`fromYaml`, compared with recorded results of yaml.v3 (`e2e/oracles/run --record`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kanister_py.gotemplate.values import GoMap, Uint64, to_bytes
 
 RECORD = Path(__file__).with_name("recorded_from_yaml.jsonl")
 CASES = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").split("\n") if line]
-# Ours takes the escape that JSON has; the same C code that Go's library was made of does, too.
+# Ours accepts this escape of JSON, and so does the C code that Go's library was ported from.
 DIFFERENT = ('a: "\\/"\n',)
 
 
@@ -42,11 +42,11 @@ def shown(value: Any) -> Any:
 
 
 def free(_: int) -> None:
-    """Spend nothing."""
+    """Count nothing."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[ascii(case["yaml"]) for case in CASES])
-def test_a_text_is_read_as_go_reads_it(case: dict[str, Any]) -> None:
+def test_yaml_is_parsed_like_go(case: dict[str, Any]) -> None:
     if case["yaml"] in DIFFERENT:
         assert from_yaml(case["yaml"], free) == {"a": "/"}
     elif "value" in case:
@@ -59,7 +59,7 @@ def test_a_text_is_read_as_go_reads_it(case: dict[str, Any]) -> None:
             assert str(caught.value) == case["error"]
 
 
-def test_aliases_do_not_outgrow_what_a_template_may_spend() -> None:
+def test_aliases_count_towards_the_budget() -> None:
     text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]\n" for at in range(1, 10)
     )
@@ -75,6 +75,6 @@ def test_aliases_do_not_outgrow_what_a_template_may_spend() -> None:
         from_yaml(text, spend)
 
 
-def test_a_text_nested_too_deep_is_refused() -> None:
+def test_too_deeply_nested_yaml_is_rejected() -> None:
     with pytest.raises(GoError, match="nested deeper than 100 levels"):
         from_yaml("[" * 5000, free)

@@ -43,7 +43,7 @@ LONG = "k" * 129
         pytest.param({"a: b": 1, "yes": 2, "": 3}, '\'a: b\': 1\n"yes": 2\n"": 3\n', id="quotes"),
     ],
 )
-def test_maps_and_lists_stand_where_the_original_puts_them(value: Any, want: str) -> None:
+def test_layout_of_maps_and_lists(value: Any, want: str) -> None:
     assert written(value) == want
 
 
@@ -88,21 +88,21 @@ def test_maps_and_lists_stand_where_the_original_puts_them(value: Any, want: str
         pytest.param("x\nwait...\n", "|\n    x\n    wait...", id="dots at the end of the lines"),
     ],
 )
-def test_a_text_is_quoted_as_the_original_quotes_it(text: str, want: str) -> None:
+def test_quotes_of_texts(text: str, want: str) -> None:
     assert written({"a": text}).removesuffix("\n") == f"a: {want}"
 
 
-def test_a_key_stays_on_its_line_whatever_ends_lines_elsewhere() -> None:
+def test_key_with_unusual_line_break_stays_on_its_line() -> None:
     assert written({"x\x85y": 1}) == '"x\\Ny": 1\n'
 
 
-def test_a_bareword_has_no_quotes() -> None:
+def test_bareword_has_no_quotes() -> None:
     assert written([Bareword("2024-01-01"), "2024-01-01"]) == '- 2024-01-01\n- "2024-01-01"\n'
 
 
-# Not here: ends of lines from elsewhere are read as the common one, half signs not at all,
-# `<<` as an order to merge; and a block that begins with a blank is said to be set in by
-# four wherever it stands.
+# Not generated: unusual line breaks, which are parsed as normal ones; lone surrogates, which cannot
+# be parsed; `<<`, which is a merge key; and blocks that start with a blank, whose indentation
+# indicator is always four.
 TEXTS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\x85\u2028\u2029")
     | st.sampled_from(list(" \n\t:#-'\"?*&!%@`,[]{}|>~=.0123456789exyn"))
@@ -115,5 +115,5 @@ TEXTS = st.text(
         lambda children: st.lists(children) | st.dictionaries(TEXTS, children),
     )
 )
-def test_what_is_written_is_read_again_whatever_it_is(value: Any) -> None:
+def test_any_value_is_parsed_back(value: Any) -> None:
     assert from_yaml(written(value), lambda _: None) == value

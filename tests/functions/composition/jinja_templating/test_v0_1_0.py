@@ -69,7 +69,7 @@ def test_resources_are_composed_in_a_loop() -> None:
 
 
 @pytest.mark.parametrize("key", ["requiredResources", "extraResources"])
-def test_resources_that_were_fetched_stand_under_both_of_their_names(key: str) -> None:
+def test_fetched_resources_have_both_names(key: str) -> None:
     extra_resources = {"a": {"items": [{"resource": {"kind": "Pod"}}]}}
     template = HEAD + (
         "data:\n  n: {{ requiredResources.a['items'][0].resource.kind }}"
@@ -79,26 +79,26 @@ def test_resources_that_were_fetched_stand_under_both_of_their_names(key: str) -
     assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"m": "PodPod"}
 
 
-def test_the_kinds_that_speak_to_the_pipeline_are_of_its_own_group() -> None:
+def test_pipeline_kinds_have_their_own_group() -> None:
     answer = answered(f"apiVersion: meta.{GROUP}/v1alpha1\nkind: Context\ndata: {{a: 1}}\n")
     assert answer["context"] == {"a": 1}
 
 
-def test_what_is_not_there_is_an_error_unless_a_template_asks_first() -> None:
+def test_undefined_value_is_an_error_unless_tested() -> None:
     assert "cannot execute template: Line 1: " in fatal("{{ observed.composite.nope.x }}")
     ask = "{{ observed.composite.nope | default('d') }}{{ context.k is defined }}"
     answer = answered(f"{HEAD}data: {{v: '{ask}'}}\n")
     assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"v": "dfalse"}
 
 
-def test_what_is_no_template_is_refused() -> None:
+def test_invalid_template_is_rejected() -> None:
     message = fatal("a\n{% if %}")
     assert message.startswith(
         "invalid function input: cannot parse the provided templates: Line 2: "
     )
 
 
-def test_what_names_no_resource_is_refused() -> None:
+def test_manifest_without_resource_name_is_rejected() -> None:
     assert f'"{GROUP}/composition-resource-name" annotation' in fatal("kind: A\n")
 
 
@@ -110,11 +110,11 @@ def test_what_names_no_resource_is_refused() -> None:
         "{{ ().__class__.__bases__ }}",
     ],
 )
-def test_a_template_gets_neither_out_nor_to_work_for_ever(template: str) -> None:
+def test_template_is_sandboxed_and_limited(template: str) -> None:
     assert fatal(template).startswith("cannot execute template: ")
 
 
-def test_the_answer_holds_as_long_as_the_input_says() -> None:
+def test_ttl_of_the_jinja_input_is_used() -> None:
     template_input = {"source": "Inline", "inline": {"template": HEAD}, "ttl": "2m"}
     assert answered("", input=template_input)["meta"] == {"tag": "t", "ttl": "120s"}
 
@@ -161,7 +161,7 @@ ASKED = {"items": [{"resource": {"metadata": {"name": "blue"}}}]}
         ('getCredentialData("other") | length', "0"),
     ],
 )
-def test_a_template_may_ask_for_what_is_in_the_request(expression: str, shown: str) -> None:
+def test_functions_read_the_request(expression: str, shown: str) -> None:
     answer = answered(
         f"{HEAD}data: {{shown: {{{{ {expression} }}}}}}",
         observed=OBSERVED,
@@ -172,11 +172,11 @@ def test_a_template_may_ask_for_what_is_in_the_request(expression: str, shown: s
         credentials={"login": {"credentialData": {"data": {"password": "czNjcmV0"}}}},
     )
     assert "results" not in answer
-    found = answer["desired"]["resources"]["r"]["resource"]["data"]["shown"]
-    assert str(found) == shown
+    text = answer["desired"]["resources"]["r"]["resource"]["data"]["shown"]
+    assert str(text) == shown
 
 
-def test_resources_asked_for_under_the_older_name_are_found_too() -> None:
+def test_resources_requested_under_the_older_name() -> None:
     answer = answered(
         f'{HEAD}data: {{shown: {{{{ getExtraResources("colours") | length }}}}}}',
         extraResources={"colours": ASKED},
@@ -184,7 +184,7 @@ def test_resources_asked_for_under_the_older_name_are_found_too() -> None:
     assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"shown": 1}
 
 
-def test_the_annotation_that_names_a_resource_need_not_be_spelt_out() -> None:
+def test_function_writes_the_resource_name_annotation() -> None:
     answer = answered(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n"
         '    {{ setResourceNameAnnotation("named") }}\n'
@@ -192,7 +192,7 @@ def test_the_annotation_that_names_a_resource_need_not_be_spelt_out() -> None:
     assert list(answer["desired"]["resources"]) == ["named"]
 
 
-def test_a_name_that_the_template_sets_itself_comes_first() -> None:
+def test_variables_of_the_template_take_precedence() -> None:
     template = f"{{% set getCompositeResource = 'mine' %}}{HEAD}data: {{a: {{{{ X }}}}}}"
     answer = answered(template.replace("X", "getCompositeResource"))
     assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"a": "mine"}

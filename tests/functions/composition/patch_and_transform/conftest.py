@@ -1,4 +1,4 @@
-"""One request, as small as it can be, and the function to answer it."""
+"""A minimal request, and fixtures that run the function on it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BASE: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 @pytest.fixture
 def run() -> Run:
-    """Run the function on one composite resource; it must leave the request alone."""
+    """Run the function on one composite resource, and check that the request is not changed."""
 
     def run(
         resources: Sequence[Mapping[str, Any]] = ({"name": "r", "base": BASE},),
@@ -78,7 +78,7 @@ def run() -> Run:
 
 @pytest.fixture
 def patched(run: Run) -> Callable[..., Any]:
-    """Apply patches to one new resource: what is in `out` of it, or what went wrong."""
+    """Apply patches to one new resource; returns the `out` of it, or the error."""
 
     def patched(*patches: Mapping[str, Any], out: str = "out", **more: Any) -> Any:
         base = more.pop("base", BASE)
@@ -92,7 +92,7 @@ def patched(run: Run) -> Callable[..., Any]:
 
 @pytest.fixture
 def transformed(patched: Callable[..., Any]) -> Callable[..., Any]:
-    """Send a value through transforms: what comes out, or what went wrong."""
+    """Apply transforms to a value; returns the result, or the error."""
     prefix = 'cannot render composed resource "r" "FromCompositeFieldPath" patch at index 0: '
 
     def transformed(value: Any, *transforms: Mapping[str, Any]) -> Any:

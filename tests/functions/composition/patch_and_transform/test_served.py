@@ -1,4 +1,4 @@
-"""Patch-and-transform over gRPC: it answers as it does in memory, and reads what it needs."""
+"""Patch-and-transform over gRPC: the same result as in memory, and lazy decoding."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ MADE = {
         pytest.param(request_with({"name": "nobody's", "patches": PATCHES}), id="refused"),
     ],
 )
-def test_over_the_wire_it_answers_as_in_memory(request_: dict[str, Any]) -> None:
+def test_response_over_grpc_equals_the_one_in_memory(request_: dict[str, Any]) -> None:
     def answered(request: FunctionRequest) -> dict[str, Any]:
         return read_response(write_response(answer_to(request))).as_data()
 
@@ -89,7 +89,7 @@ def test_over_the_wire_it_answers_as_in_memory(request_: dict[str, Any]) -> None
     assert served == answered(FunctionRequest.from_data(request_))
 
 
-def test_an_input_is_planned_once_in_whatever_order_its_keys_are_sent() -> None:
+def test_input_is_planned_once_for_any_order_of_keys() -> None:
     wire_bytes = write_request(FunctionRequest.from_data(request_with(MADE)))
     decoded = read_request(wire_bytes).input
     message = message_class(REQUEST).FromString(wire_bytes)
@@ -101,15 +101,15 @@ def test_an_input_is_planned_once_in_whatever_order_its_keys_are_sent() -> None:
         assert plan_for(again) is plan_for(copy.deepcopy(decoded))
 
 
-def test_who_calls_it_from_a_function_of_their_own_gets_what_they_may_change() -> None:
+def test_result_may_be_changed_by_a_calling_function() -> None:
     request = FunctionRequest.from_data(request_with(MADE, before={"resource": OBJECT}))
     answer = PatchAndTransform().run(Request(read_request(write_request(request))))
     assert type(answer["desired"]["resources"]["before"]) is dict
 
 
-def test_resources_of_other_steps_are_not_read() -> None:
-    given = FunctionRequest.from_data(request_with(MADE, before={"resource": OBJECT}))
-    request = read_request(write_request(given))
+def test_resources_of_other_steps_are_not_decoded() -> None:
+    full_request = FunctionRequest.from_data(request_with(MADE, before={"resource": OBJECT}))
+    request = read_request(write_request(full_request))
     answer = answer_to(request)
     before = request.desired.lazy["resources"]["before"]
     assert answer.desired.data["resources"]["before"] is before

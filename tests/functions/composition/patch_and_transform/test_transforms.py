@@ -1,4 +1,4 @@
-"""Transforms: values that come out, and errors where none can."""
+"""Transforms: results and errors."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def regexp(value: str, result: Any) -> dict[str, Any]:
         pytest.param("a", match(literal("a", None)), None, id="a null result"),
     ],
 )
-def test_a_value_is_transformed(
+def test_transform_of_a_value(
     value: Any, transform: Transform, out: Any, transformed: Transformed
 ) -> None:
     result = transformed(value, transform)
@@ -198,7 +198,7 @@ def test_a_value_is_transformed(
         ("{", to("object", "json"), "unexpected end of JSON input"),
     ],
 )
-def test_what_cannot_be_converted(
+def test_failed_conversions(
     value: Any, transform: Transform, why: str, transformed: Transformed
 ) -> None:
     assert transformed(value, transform) == (
@@ -305,25 +305,25 @@ def test_what_cannot_be_converted(
         ),
     ],
 )
-def test_what_cannot_be_transformed(
+def test_failed_transforms(
     value: Any, transform: Transform, why: str, transformed: Transformed
 ) -> None:
     assert transformed(value, transform) == f"transform at index 0 returned error: {why}"
 
 
-def test_transforms_pass_on_what_they_made(transformed: Transformed) -> None:
+def test_transforms_are_chained(transformed: Transformed) -> None:
     assert transformed("21", to("int"), math("Multiply", multiply=2), fmt("n%d")) == "n42"
     assert transformed(3, math("ClampMin", clampMin=5), fmt("%T")) == "int64"
     assert transformed("x", fmt("%s"), to("int")).startswith("transform at index 1 returned")
 
 
-def test_arithmetic_of_whole_numbers_wraps(transformed: Transformed) -> None:
+def test_integer_arithmetic_wraps_around(transformed: Transformed) -> None:
     largest = str((1 << 63) - 1)
     assert transformed(largest, to("int"), math("Multiply", multiply=2), to("string")) == "-2"
 
 
 @pytest.mark.parametrize("word", ["NaN", "inf", "-Infinity"])
-def test_what_json_cannot_say_is_an_error(word: str, transformed: Transformed) -> None:
+def test_not_a_number_is_an_error(word: str, transformed: Transformed) -> None:
     assert "cannot marshal value to JSON: json: unsupported value: " in transformed(
         word, to("float64")
     )
@@ -394,7 +394,7 @@ def test_what_json_cannot_say_is_an_error(word: str, transformed: Transformed) -
         (to("int", "yaml"), 'convert.format: Invalid value: "yaml": invalid format'),
     ],
 )
-def test_a_transform_that_lacks_something_is_refused(
+def test_incomplete_transform_is_rejected(
     transform: Transform, problem: str, transformed: Transformed
 ) -> None:
     assert transformed("a", transform) == (
@@ -411,7 +411,7 @@ def test_a_transform_that_lacks_something_is_refused(
         pytest.param(string("Join", join={"separator": "x" * 1_000_000}), id="a long separator"),
     ],
 )
-def test_a_text_does_not_grow_without_end(transform: Transform) -> None:
+def test_size_of_texts_is_limited(transform: Transform) -> None:
     resolve = compile_transforms([transform])
     value: Any = [0.0] * 100 if "join" in transform["string"] else 1.5
     try:
@@ -420,7 +420,7 @@ def test_a_text_does_not_grow_without_end(transform: Transform) -> None:
         assert "more than 16777216 bytes" in str(error)  # noqa: PT017 - either is right
 
 
-def test_a_replacement_does_not_grow_without_end() -> None:
+def test_size_of_replacements_is_limited() -> None:
     resolve = compile_transforms(
         [string("Replace", replace={"search": "a", "replace": "b" * 100_000})]
     )
@@ -428,7 +428,7 @@ def test_a_replacement_does_not_grow_without_end() -> None:
         resolve("a" * 100_000)
 
 
-def test_a_hostile_expression_takes_no_longer_than_its_text() -> None:
+def test_hostile_regular_expression_is_fast() -> None:
     resolve = compile_transforms([string("Regexp", regexp={"match": "^(a+)+$"})])
     with pytest.raises(Unresolved, match="had no matches"):
         resolve("a" * 50_000 + "!")
@@ -458,10 +458,12 @@ _TRANSFORMS = st.sampled_from(
 
 
 class TestTransforms:
-    """Whatever comes in, a value that JSON can say comes out, or a reason why none does."""
+    """Transforms of arbitrary values return a JSON value or an error."""
 
     @given(_JSON, st.lists(_TRANSFORMS, max_size=4))
-    def test_a_value_or_a_reason(self, value: Any, transforms: list[Transform]) -> None:
+    def test_any_transform_returns_a_value_or_an_error(
+        self, value: Any, transforms: list[Transform]
+    ) -> None:
         try:
             out = settled(compile_transforms(transforms)(value))
         except Unresolved:
@@ -469,7 +471,7 @@ class TestTransforms:
         json.dumps(out, allow_nan=False).encode()
 
     @given(st.text(alphabet="+-.0123456789eEinumkKMGTP", max_size=12))
-    def test_any_text_is_a_quantity_or_none(self, given: str) -> None:
+    def test_any_text_is_a_quantity_or_an_error(self, given: str) -> None:
         try:
             out = compile_transforms([to("float64", "quantity")])(given)
         except Unresolved:

@@ -1,4 +1,4 @@
-"""A composite resource goes in, resources come out."""
+"""Resources composed from a composite resource."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _combine(kind: str, format_: str, *paths: str, **more: Any) -> dict[str, Any
     }
 
 
-def test_a_template_becomes_a_resource(run: Run) -> None:
+def test_template_composes_a_resource(run: Run) -> None:
     answer = run()
     assert answer == {
         "meta": {"tag": "t", "ttl": "60s"},
@@ -108,11 +108,11 @@ def test_a_template_becomes_a_resource(run: Run) -> None:
         ),
     ],
 )
-def test_a_patch_writes_a_new_resource(patch: dict[str, Any], out: Any, patched: Patched) -> None:
+def test_patch_of_a_new_resource(patch: dict[str, Any], out: Any, patched: Patched) -> None:
     assert patched({"toFieldPath": "out", **patch}, environment={"zone": "z1"}) == out
 
 
-def test_a_patch_writes_where_it_reads_unless_told_otherwise(patched: Patched) -> None:
+def test_target_path_defaults_to_the_source_path(patched: Patched) -> None:
     assert patched({"fromFieldPath": "spec.region"}, out="spec") == {"region": "eu"}
 
 
@@ -138,7 +138,7 @@ def test_a_patch_writes_where_it_reads_unless_told_otherwise(patched: Patched) -
         pytest.param("AppendArray", {"keep": 2, "list": [1, 2, 2, 3], "new": 1}, id="AppendArray"),
     ],
 )
-def test_a_policy_says_how_values_meet(kind: str, out: Any, patched: Patched) -> None:
+def test_merge_policies(kind: str, out: Any, patched: Patched) -> None:
     output = patched(
         {"fromFieldPath": "coming", "toFieldPath": "data", "policy": {"toFieldPath": kind}},
         composite={**COMPOSITE, "coming": {"keep": 2, "list": [2, 3], "new": 1}},
@@ -148,7 +148,7 @@ def test_a_policy_says_how_values_meet(kind: str, out: Any, patched: Patched) ->
     assert output == out
 
 
-def test_only_what_is_new_is_appended_to_a_list_itself(patched: Patched) -> None:
+def test_append_skips_existing_elements(patched: Patched) -> None:
     patch = {
         "fromFieldPath": "spec.items",
         "toFieldPath": "out",
@@ -158,7 +158,7 @@ def test_only_what_is_new_is_appended_to_a_list_itself(patched: Patched) -> None
     assert patched(patch, composite=COMPOSITE, base=base) == [2, 3, 1]
 
 
-def test_numbers_of_an_earlier_step_are_all_new_to_a_list(run: Run) -> None:
+def test_append_treats_numbers_of_earlier_steps_as_new(run: Run) -> None:
     patch = {
         "fromFieldPath": "spec.items",
         "toFieldPath": "out",
@@ -172,13 +172,13 @@ def test_numbers_of_an_earlier_step_are_all_new_to_a_list(run: Run) -> None:
     assert answer["desired"]["resources"]["r"]["resource"]["out"] == [2, 3, 1, 2]
 
 
-def test_a_wildcard_writes_all_that_is_there(patched: Patched) -> None:
+def test_wildcard_writes_to_all_elements(patched: Patched) -> None:
     assert patched(
         {"fromFieldPath": "spec.map", "toFieldPath": "objs[*].v"}, base=FILLED, out="objs"
     ) == [{"v": {"k": "v", "x.y": "z"}}, {"v": {"k": "v", "x.y": "z"}}]
 
 
-def test_what_was_written_twice_is_not_one_thing(run: Run) -> None:
+def test_values_written_twice_are_not_shared(run: Run) -> None:
     patches = [
         {"fromFieldPath": "spec.map", "toFieldPath": "objs[*].v"},
         {"fromFieldPath": "spec.region", "toFieldPath": "objs[0].v.k"},
@@ -243,7 +243,7 @@ def test_what_was_written_twice_is_not_one_thing(run: Run) -> None:
         ),
     ],
 )
-def test_what_cannot_be_patched_is_fatal(patch: dict[str, Any], why: str, run: Run) -> None:
+def test_failed_patch_is_fatal(patch: dict[str, Any], why: str, run: Run) -> None:
     answer = run(
         [{"name": "r", "base": FILLED, "patches": [patch]}], desired={"resources": {"old": {}}}
     )
@@ -261,16 +261,16 @@ def test_what_cannot_be_patched_is_fatal(patch: dict[str, Any], why: str, run: R
     }
 
 
-def test_inside_null_a_wildcard_finds_nothing_yet(patched: Patched) -> None:
+def test_wildcard_in_null_matches_nothing(patched: Patched) -> None:
     assert patched({"fromFieldPath": "spec.region", "toFieldPath": "null[*]"}, base=FILLED) == (
         "nothing"
     )
 
 
-# Policies of what is read
+# Policies of sources
 
 
-def test_a_resource_is_not_made_before_what_it_requires_is_there(run: Run) -> None:
+def test_resource_with_missing_required_field_is_not_composed(run: Run) -> None:
     patch = {
         "fromFieldPath": "spec.missing",
         "toFieldPath": "out",
@@ -288,7 +288,7 @@ def test_a_resource_is_not_made_before_what_it_requires_is_there(run: Run) -> No
     assert list(answer["desired"]["resources"]) == ["s"]
 
 
-def test_a_resource_that_is_there_stays_without_what_it_requires(run: Run) -> None:
+def test_existing_resource_remains_without_required_field(run: Run) -> None:
     patches = [
         {
             "fromFieldPath": "spec.missing",
@@ -309,10 +309,10 @@ def test_a_resource_that_is_there_stays_without_what_it_requires(run: Run) -> No
     assert "ready" not in answer["desired"]["composite"]
 
 
-# What was observed
+# Observed resources
 
 
-def test_an_observed_resource_keeps_its_names(run: Run) -> None:
+def test_observed_resource_keeps_its_names(run: Run) -> None:
     base = {**BASE, "metadata": {"name": "mine", "labels": {"a": "b"}}}
     answer = run([{"name": "r", "base": base}], observed={"r": SEEN})
     assert answer["desired"]["resources"]["r"] == {
@@ -324,13 +324,13 @@ def test_an_observed_resource_keeps_its_names(run: Run) -> None:
     }
 
 
-def test_an_observed_resource_without_names_takes_those_of_the_base(run: Run) -> None:
+def test_observed_resource_without_names_uses_those_of_the_base(run: Run) -> None:
     base = {**BASE, "metadata": {"name": "mine", "namespace": "ours"}}
     answer = run([{"name": "r", "base": base}], observed={"r": {"resource": BASE}})
     assert answer["desired"]["resources"]["r"]["resource"] == {**BASE, "metadata": {}}
 
 
-def test_what_was_observed_reaches_composite_and_environment(run: Run) -> None:
+def test_observed_fields_are_patched_to_composite_and_environment(run: Run) -> None:
     patches = [
         {"type": "ToCompositeFieldPath", "fromFieldPath": "data.n", "toFieldPath": "status.n"},
         _combine("CombineToComposite", "%s-%v", "data.v", "data.n", toFieldPath="status.c"),
@@ -346,14 +346,14 @@ def test_what_was_observed_reaches_composite_and_environment(run: Run) -> None:
     answer = run([{"name": "r", "base": BASE, "patches": patches}], observed={"r": SEEN})
     assert answer["desired"]["composite"]["resource"]["status"] == {"n": 7, "c": "ov-7"}
     assert answer["context"][KEY] == {**ENVIRONMENT, "n": 7, "v": "ov"}
-    # What was written to the environment before is an integer there.
+    # An integer, because it was written to the environment before.
     assert answer["desired"]["resources"]["r"]["resource"]["out"] == "7"
 
 
 # Earlier steps
 
 
-def test_a_resource_of_an_earlier_step_is_patched(run: Run) -> None:
+def test_resource_of_an_earlier_step_is_patched(run: Run) -> None:
     desired = {
         "composite": {
             "resource": {"status": {"a": 1}},
@@ -386,7 +386,7 @@ def test_a_resource_of_an_earlier_step_is_patched(run: Run) -> None:
     }
 
 
-def test_a_resource_without_base_must_have_been_made(run: Run) -> None:
+def test_resource_without_base_requires_an_earlier_step(run: Run) -> None:
     assert _messages(run([{"name": "r"}])) == [
         (
             'FATAL composed resource "r" has no base template, and was not produced by a previous '
@@ -403,7 +403,7 @@ def test_a_resource_without_base_must_have_been_made(run: Run) -> None:
         ("text", "json: cannot unmarshal value into Go value of type map[string]interface {}"),
     ],
 )
-def test_a_base_is_an_object_of_some_kind(base: Any, why: str, run: Run) -> None:
+def test_invalid_base_is_fatal(base: Any, why: str, run: Run) -> None:
     assert _messages(run([{"name": "r", "base": base}])) == [
         f'FATAL cannot parse base template of composed resource "r": {why}'
     ]
@@ -440,7 +440,7 @@ def test_a_base_is_an_object_of_some_kind(base: Any, why: str, run: Run) -> None
         ({"fromFieldPath": "spec.missing", "toFieldPath": "out"}, None, None),
     ],
 )
-def test_composite_and_environment_patch_each_other(
+def test_patches_between_composite_and_environment(
     patch: dict[str, Any], environment: Any, composite: Any
 ) -> None:
     answer = _run_environment([patch], {"zone": "z1"})
@@ -458,7 +458,7 @@ def _run_environment(patches: list[Any], environment: Any) -> Mapping[str, Any]:
     )
 
 
-def test_what_the_environment_requires_must_be_there() -> None:
+def test_required_field_of_an_environment_patch_must_exist() -> None:
     patch = {
         "type": "ToCompositeFieldPath",
         "fromFieldPath": "missing",
@@ -487,16 +487,16 @@ def test_what_the_environment_requires_must_be_there() -> None:
         (None, ENVIRONMENT),
     ],
 )
-def test_the_environment_is_an_object_of_some_kind(given: Any, kept: dict[str, Any]) -> None:
+def test_environment_gets_a_kind(given: Any, kept: dict[str, Any]) -> None:
     optional = {"fromFieldPath": "spec.missing"}
     answer = _run_environment([optional], given)
     assert answer["context"] == {KEY: kept, "other": 1}
 
 
-# Sets of patches
+# Patch sets
 
 
-def test_a_set_of_patches_is_put_in_its_place(run: Run) -> None:
+def test_patch_set_is_applied_in_its_place(run: Run) -> None:
     patches = [
         {"fromFieldPath": "spec.size", "toFieldPath": "out"},
         {"type": "PatchSet", "patchSetName": "s"},
@@ -506,7 +506,7 @@ def test_a_set_of_patches_is_put_in_its_place(run: Run) -> None:
     assert answer["desired"]["resources"]["r"]["resource"]["out"] == "eu"
 
 
-def test_a_set_of_patches_that_nobody_knows_is_fatal(run: Run) -> None:
+def test_unknown_patch_set_is_fatal(run: Run) -> None:
     patches = [{"type": "PatchSet", "patchSetName": "s"}]
     assert _messages(run([{"name": "r", "base": BASE, "patches": patches}])) == [
         "FATAL cannot resolve PatchSets: cannot find PatchSet by name s"
@@ -561,7 +561,7 @@ def test_all_checks_must_hold(checks: list[Any], ready: bool, run: Run) -> None:
         ({"type": "MatchCondition"}, "matchCondition is required by type MatchCondition"),
     ],
 )
-def test_a_check_that_fails_is_told(check: dict[str, Any], why: str, run: Run) -> None:
+def test_failed_readiness_check_is_reported(check: dict[str, Any], why: str, run: Run) -> None:
     checks = [{"type": "None"}, check]
     answer = run([{"name": "r", "base": BASE, "readinessChecks": checks}], observed={"r": SEEN})
     assert _messages(answer) == [
@@ -587,12 +587,12 @@ def test_a_check_that_fails_is_told(check: dict[str, Any], why: str, run: Run) -
         {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1.5}]},
     ],
 )
-def test_a_status_that_cannot_be_read_is_not_ready(status: Any, run: Run) -> None:
+def test_malformed_status_is_not_ready(status: Any, run: Run) -> None:
     seen = {"resource": {**SEEN["resource"], "status": status}}
     assert "ready" not in run(observed={"r": seen})["desired"]["resources"]["r"]
 
 
-def test_a_status_with_all_there_may_be_is_ready(run: Run) -> None:
+def test_complete_status_is_ready(run: Run) -> None:
     condition = {
         "type": "Ready",
         "status": "True",
@@ -628,7 +628,7 @@ def _modern(**spec: Any) -> dict[str, Any]:
     return {**COMPOSITE, "spec": {**COMPOSITE["spec"], "crossplane": {}, **spec}}
 
 
-def test_details_are_gathered_from_what_was_observed(run: Run) -> None:
+def test_connection_details_are_extracted_from_observed_resources(run: Run) -> None:
     resource = {"name": "r", "base": BASE, "connectionDetails": DETAILS}
     seen = run([resource], observed={"r": SEEN})
     assert seen["desired"]["composite"]["connectionDetails"] == FOUND
@@ -678,7 +678,7 @@ def test_details_are_gathered_from_what_was_observed(run: Run) -> None:
         ),
     ],
 )
-def test_a_modern_composite_gets_a_secret(
+def test_modern_composite_resource_has_a_secret(
     spec: dict[str, Any], reference: dict[str, Any], metadata: dict[str, str], run: Run
 ) -> None:
     answer = run(
@@ -699,7 +699,7 @@ def test_a_modern_composite_gets_a_secret(
     }
 
 
-def test_a_modern_composite_without_details_gets_none(run: Run) -> None:
+def test_modern_composite_resource_without_details_has_no_secret(run: Run) -> None:
     assert list(run(composite=_modern())["desired"]["resources"]) == ["r"]
 
 
@@ -727,7 +727,7 @@ def test_a_modern_composite_without_details_gets_none(run: Run) -> None:
         ),
     ],
 )
-def test_a_secret_that_cannot_be_named_is_fatal(patch: dict[str, Any], why: str, run: Run) -> None:
+def test_secret_without_valid_name_is_fatal(patch: dict[str, Any], why: str, run: Run) -> None:
     answer = run(
         [{"name": "r", "base": BASE, "connectionDetails": DETAILS}],
         composite=_modern(),
@@ -860,7 +860,7 @@ def test_a_secret_that_cannot_be_named_is_fatal(patch: dict[str, Any], why: str,
         ),
     ],
 )
-def test_an_input_that_lacks_something_is_refused(given: dict[str, Any], why: str) -> None:
+def test_incomplete_input_is_rejected(given: dict[str, Any], why: str) -> None:
     answer = PatchAndTransform().run({"input": given})
     assert _messages(answer) == [f"FATAL invalid Function input: {why}"]
 
@@ -898,7 +898,7 @@ def test_an_input_that_lacks_something_is_refused(given: dict[str, Any], why: st
         ("text", "the input must be an object"),
     ],
 )
-def test_an_input_of_another_shape_is_refused(given: Any, why: str) -> None:
+def test_malformed_input_is_rejected(given: Any, why: str) -> None:
     answer = PatchAndTransform().run({"input": given})
     assert _messages(answer) == [
         (
@@ -909,7 +909,7 @@ def test_an_input_of_another_shape_is_refused(given: Any, why: str) -> None:
     ]
 
 
-def test_transforms_of_combined_values_are_looked_at_when_they_run(patched: Patched) -> None:
+def test_transforms_of_combined_values_are_checked_at_run_time(patched: Patched) -> None:
     def combined(*transforms: dict[str, Any], **policy: str) -> Any:
         return patched(
             _combine(
@@ -940,7 +940,7 @@ def test_transforms_of_combined_values_are_looked_at_when_they_run(patched: Patc
     )
 
 
-def test_an_input_that_was_changed_in_place_is_read_again(run: Run) -> None:
+def test_changed_input_is_read_again(run: Run) -> None:
     patch = {"fromFieldPath": "spec.region", "toFieldPath": "out"}
     resources = [{"name": "r", "base": BASE, "patches": [patch]}]
     first = run(resources)
@@ -950,7 +950,7 @@ def test_an_input_that_was_changed_in_place_is_read_again(run: Run) -> None:
     assert outputs == ["eu", 20]
 
 
-def test_inputs_that_only_differ_in_types_are_not_the_same(patched: Patched) -> None:
+def test_inputs_that_differ_in_types_are_different(patched: Patched) -> None:
     def mapped(result: Any) -> Any:
         transform = {"type": "map", "map": {"eu": result}}
         return patched(
@@ -960,7 +960,7 @@ def test_inputs_that_only_differ_in_types_are_not_the_same(patched: Patched) -> 
     assert [repr(mapped(value)) for value in (1, True, "1", 1.5)] == ["1", "True", "'1'", "1.5"]
 
 
-def test_answers_share_nothing_with_each_other_nor_with_the_input(run: Run) -> None:
+def test_responses_share_no_state(run: Run) -> None:
     resources = [{"name": "r", "base": {**BASE, "data": {"list": [1]}}}]
     first = run(resources)
     first["desired"]["resources"]["r"]["resource"]["data"]["list"].append(2)
@@ -971,13 +971,13 @@ def test_answers_share_nothing_with_each_other_nor_with_the_input(run: Run) -> N
 # Hostile requests
 
 
-def test_a_request_without_anything_in_it_is_answered() -> None:
+def test_empty_request_has_a_response() -> None:
     assert PatchAndTransform().run({})["results"][0]["severity"] == "SEVERITY_FATAL"
     answer = PatchAndTransform().run({"input": {"resources": [{"name": "r", "base": BASE}]}})
     assert answer["desired"]["composite"]["resource"] == {"apiVersion": "", "kind": ""}
 
 
-def test_a_request_that_is_nested_too_deeply_is_fatal(run: Run) -> None:
+def test_too_deeply_nested_request_is_fatal(run: Run) -> None:
     deep: Any = "end"
     for _ in range(sys.getrecursionlimit() * 2):
         deep = {"a": deep}
@@ -998,7 +998,7 @@ def test_a_request_that_is_nested_too_deeply_is_fatal(run: Run) -> None:
     assert _messages(answer) == ["FATAL the request is nested too deeply"]
 
 
-def test_a_base_that_is_nested_too_deeply_is_fatal() -> None:
+def test_too_deeply_nested_base_is_fatal() -> None:
     deep: Any = "end"
     for _ in range(sys.getrecursionlimit() * 2):
         deep = [deep]

@@ -15,7 +15,7 @@ SPEC = {"size": 20.0, "large": 1e6, "ratio": 0.5, "names": ["a", "b"], "word": "
 def answered(
     function: type[PatchAndTransform], *patches: dict[str, Any], **resource: Any
 ) -> dict[str, Any]:
-    """Run the function on numbers as they come over the wire: all of them are doubles."""
+    """Run the function on numbers as they arrive over gRPC, where all are doubles."""
     composite = {"apiVersion": "example.org/v1", "kind": "XBucket", "spec": SPEC}
     return dict(
         function().run(
@@ -73,7 +73,7 @@ def join(separator: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_numbers_and_joins_are_as_meant(
+def test_numbers_and_joins_of_v0_2_0(
     path: str, transform: dict[str, Any], before: Any, now: Any
 ) -> None:
     if before is not None:
@@ -94,14 +94,14 @@ def test_numbers_and_joins_are_as_meant(
         ),
     ],
 )
-def test_what_has_no_type_has_the_published_one(
+def test_missing_types_have_the_published_defaults(
     path: str, transform: dict[str, Any], now: Any
 ) -> None:
     assert "type" in patched(PatchAndTransform, path, transform)
     assert patched(PatchAndTransformV020, path, transform) == now
 
 
-def test_numbers_of_maps_and_combined_ones_are_integers_too() -> None:
+def test_numbers_in_maps_and_combinations_are_integers() -> None:
     mapped = {"type": "map", "map": {"x": 3.0}}
     assert patched(PatchAndTransformV020, "spec.word", mapped, text("Format", fmt="%d")) == "3"
     combined = {
@@ -125,9 +125,7 @@ def test_numbers_of_maps_and_combined_ones_are_integers_too() -> None:
         pytest.param("data.share", 0, None, id="no whole number"),
     ],
 )
-def test_an_integer_that_was_observed_matches(
-    path: str, wanted: int, is_ready: bool | None
-) -> None:
+def test_observed_integer_matches(path: str, wanted: int, is_ready: bool | None) -> None:
     check = {"type": "MatchInteger", "fieldPath": path, "matchInteger": wanted}
     before = answered(PatchAndTransform, readinessChecks=[check])
     assert "not a (int64) number" in before["results"][0]["message"]
@@ -136,7 +134,7 @@ def test_an_integer_that_was_observed_matches(
     assert now["desired"]["resources"]["r"].get("ready", "") == ("READY_TRUE" if is_ready else "")
 
 
-def test_the_two_versions_keep_apart_what_they_make_of_one_input() -> None:
+def test_versions_do_not_share_plans_of_one_input() -> None:
     for _ in range(2):
         assert patched(PatchAndTransform, "spec.names", join("; ")) == "a; b;"
         assert patched(PatchAndTransformV020, "spec.names", join("; ")) == "a; b"

@@ -50,7 +50,7 @@ def in_full(text: str) -> list[Any]:
     return [document.root.value for document in parse_documents(text, repeated_keys_win=True)]
 
 
-def test_a_plain_tree_is_read_without_yaml_in_full_and_means_the_same() -> None:
+def test_simple_document_uses_the_fast_parser() -> None:
     assert read_plain(DEPLOYMENT) == in_full(DEPLOYMENT)[0]
 
 
@@ -77,7 +77,7 @@ MORE_THAN_PLAIN = {
 
 
 @pytest.mark.parametrize("text", MORE_THAN_PLAIN.values(), ids=MORE_THAN_PLAIN)
-def test_what_is_more_than_a_plain_tree_goes_the_long_way(text: str) -> None:
+def test_other_documents_use_the_full_parser(text: str) -> None:
     assert read_plain(text) is None
 
 
@@ -101,7 +101,7 @@ LINES = st.lists(
 
 
 @given(LINES)
-def test_whatever_is_read_the_short_way_means_what_it_means_in_full(lines: list[str]) -> None:
+def test_fast_parser_agrees_with_the_full_parser(lines: list[str]) -> None:
     text = "\n".join(lines) + "\n"
     plain = read_plain(text)
     if plain is not None:
@@ -119,7 +119,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=4), VALUES, min_size=1, max_size=4))
-def test_a_manifest_comes_back_as_it_was_written(data: dict[str, Any]) -> None:
+def test_manifest_is_parsed_back(data: dict[str, Any]) -> None:
     data["kind"] = "Thing"
     text = dump_yaml(data)
     try:
@@ -141,13 +141,13 @@ def test_a_manifest_comes_back_as_it_was_written(data: dict[str, Any]) -> None:
         pytest.param("a: " + "[" * 5000, "error converting YAML", id="nested without end"),
     ],
 )
-def test_what_is_no_manifest_is_refused(text: str, message: str) -> None:
+def test_invalid_manifest_is_rejected(text: str, message: str) -> None:
     with pytest.raises(Refused, match="cannot decode manifest") as caught:
         read_manifests(text)
     assert message in str(caught.value)
 
 
-def test_a_directive_stays_with_its_document() -> None:
+def test_directive_applies_to_its_document() -> None:
     assert read_manifests("%YAML 1.1\n---\nkind: A\n") == [{"kind": "A"}]
 
 

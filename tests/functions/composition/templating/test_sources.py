@@ -33,7 +33,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("root")
-def test_files_are_read_in_the_order_of_their_names_and_hidden_ones_are_not() -> None:
+def test_files_are_read_in_order_without_hidden_ones() -> None:
     want = "a\n---\nb\n---\nc\n---\n"
     assert template_of(files("/templates"), {}) == want
     assert template_of(files("templates"), {}) == want
@@ -41,23 +41,23 @@ def test_files_are_read_in_the_order_of_their_names_and_hidden_ones_are_not() ->
 
 @pytest.mark.parametrize("path", ["/etc", "../", "/templates/../../"])
 @pytest.mark.usefixtures("root")
-def test_a_composition_reads_no_file_outside_the_folder_for_templates(path: str) -> None:
+def test_files_outside_of_the_template_folder_are_rejected(path: str) -> None:
     with pytest.raises(Refused, match="cannot read tmpl from the folder"):
         template_of(files(path), {})
 
 
-def test_a_link_leads_to_nothing_outside_the_folder_for_templates(root: Path) -> None:
+def test_link_out_of_the_template_folder_is_rejected(root: Path) -> None:
     (root / "templates" / "z").symlink_to(root.parent / "secret")
     with pytest.raises(Refused, match="leads outside"):
         template_of(files("templates"), {})
 
 
-def test_a_pipe_that_nobody_fills_is_not_waited_for(root: Path) -> None:
+def test_pipe_in_the_template_folder_is_skipped(root: Path) -> None:
     os.mkfifo(root / "templates" / "p")
     assert template_of(files("templates"), {}).startswith("a\n")
 
 
-def test_without_a_folder_for_templates_no_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_require_the_template_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TEMPLATE_ROOT, raising=False)
     with pytest.raises(Refused, match=TEMPLATE_ROOT):
         template_of(files("/"), {})
@@ -106,7 +106,7 @@ def test_without_a_folder_for_templates_no_file_is_read(monkeypatch: pytest.Monk
         ),
     ],
 )
-def test_a_source_that_gives_no_template_says_why(
+def test_source_without_template_is_an_error(
     given: dict[str, Any], context: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Refused) as caught:
@@ -114,7 +114,7 @@ def test_a_source_that_gives_no_template_says_why(
     assert str(caught.value) == message
 
 
-def test_one_template_comes_before_several() -> None:
+def test_template_precedes_templates() -> None:
     several = {"source": "Inline", "inline": {"templates": ["a", "b"]}}
     assert template_of(several, {}) == "a\n---\nb"
     both = {"source": "Inline", "inline": {"template": "c", "templates": ["a", "b"]}}

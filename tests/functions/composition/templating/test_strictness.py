@@ -1,4 +1,4 @@
-"""Strictness: v0.2.0 of the templating functions passes nothing over in silence."""
+"""v0.2.0 of the templating functions ignores no mistakes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answered(function: type[Any], template: str, ttl: str = "") -> dict[str, Any
     ],
 )
 class TestSilence:
-    def test_of_two_manifests_of_one_name_none_is_lost(
+    def test_two_manifests_with_one_name_are_an_error(
         self, old: type[Any], new: type[Any], group: str
     ) -> None:
         template = manifest(group, "ConfigMap") + manifest(group, "Secret")
@@ -51,7 +51,7 @@ class TestSilence:
         assert 'a "ConfigMap" and a "Secret", are called "one"' in result["message"]
         assert not answer["desired"].get("resources")
 
-    def test_connection_details_are_whole_or_refused(
+    def test_invalid_connection_details_are_rejected(
         self, old: type[Any], new: type[Any], group: str
     ) -> None:
         composite = answered(old, details(group, "aGkh!!"))["desired"]["composite"]
@@ -61,9 +61,7 @@ class TestSilence:
         fine = answered(new, details(group, "aGk="))["desired"]["composite"]
         assert fine["connectionDetails"] == {"url": "aGk="}
 
-    def test_a_ttl_that_is_no_duration_is_named(
-        self, old: type[Any], new: type[Any], group: str
-    ) -> None:
+    def test_invalid_ttl_is_named(self, old: type[Any], new: type[Any], group: str) -> None:
         template = manifest(group, "ConfigMap")
         assert answered(old, template, "soon")["meta"]["ttl"] == "60s"
         (result,) = answered(new, template, "soon")["results"]
