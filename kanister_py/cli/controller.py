@@ -1,38 +1,37 @@
-"""Run the ActionSets of a cluster, in place of Kanister's controller.
+"""Run the ActionSets of a cluster, instead of Kanister's controller.
 
 kanister-py controller --namespace shop --namespace billing
 kanister-py controller --all-namespaces --leader-elect --log-format json
 kanister-py controller --context staging --keep 20
 
-Blueprints and ActionSets stay as they are. Without --namespace it watches the namespace it
-runs in, or the one of the kubeconfig's context. Kanister's own controller must not run in
-a namespace that this one watches; a second kanister-py is refused too, unless it is to
-stand by (--leader-elect) and take over when the first one is gone.
+Blueprints and ActionSets of Kanister work unchanged. Without --namespace, the controller watches
+the namespace that it runs in, or that of the kubeconfig's context. Kanister's controller must not
+run in a watched namespace. A second kanister-py controller is refused, too, unless it is a
+standby replica (--leader-elect), which takes over when the first one stops.
 
-With --partition VALUE it acts only on objects that have the label kanister-py.io/partition with
-this value, so that several controllers divide the work. Two that would act on the same objects
-are refused. Compositions, Functions, definitions, claims and all that is cluster-scoped belong
-to the controller without --partition.
+With --partition VALUE, the controller acts only on objects whose label kanister-py.io/partition
+has this value, so that several controllers divide the work. Controllers that would act on the
+same objects are refused. Compositions, Functions, definitions, claims and all cluster-scoped
+objects belong to the controller without --partition.
 
-SIGTERM and Ctrl-C let phases end that nobody could take up, for as long as --drain says;
-everything else is left as it is, and the next controller goes on with it.
+After SIGTERM or Ctrl-C, phases that no other controller can resume may continue for the time of
+--drain. The next controller resumes all other phases.
 
 Exit codes:
-  0    it was stopped
-  1    it cannot act, and says why on stderr
-  64   the command line cannot be read
-  75   it led, and does not any more: another replica holds the Lease, or may soon, because
-       this one could not renew it. The log says who. Start it again, as a Deployment does
-       with its pod: it stands by (--leader-elect), or leads once the Lease is free
+  0    the controller was stopped
+  1    the controller cannot run; stderr has the reason
+  64   the command line is malformed
+  75   the controller has lost its Lease to another replica, or could not renew it; the log has
+       the reason. Restart it, as a Deployment does: it becomes a standby replica, or the leader
+       when the Lease is free
 
-Logs go to stderr. Health and metrics are served apart from everything else:
-  /healthz /readyz /metrics   on --health-port
-  /v1/functions … /          on --port, for this machine alone unless --host says otherwise:
-                             then a token of the cluster is asked for, whose owner must have
-                             the right to get that path
+Logs go to stderr. Health and metrics have their own port:
+  /healthz /readyz /metrics  on --health-port
+  /v1/functions … /          on --port of this machine; for other machines set --host, and
+                             requests then need a token of a user who may `get` the path
   /v1/namespaces/NAMESPACE/actionsets/NAME/lines
-                             there too: what phases printed; takes the right to get that
-                             ActionSet. /openapi.json describes all of it
+                             log lines of phases; needs permission to get the ActionSet
+  /openapi.json              description of all paths
 """
 
 from __future__ import annotations
@@ -85,124 +84,124 @@ if TYPE_CHECKING:
 _HEALTH_PORT: Final = 8641
 _PORT: Final = 8640
 _SPARE_CONNECTIONS: Final = 16
-_MOST_AT_ONCE: Final = 9_999
-_MOST_KEPT: Final = 999_999
+_MAX_CONCURRENCY: Final = 9_999
+_MAX_KEPT: Final = 999_999
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_where(parser.add_argument_group("where it acts"))
-    _add_how_much(parser.add_argument_group("how much it does"))
+    _add_scope_arguments(parser.add_argument_group("scope and permissions"))
+    _add_work_arguments(parser.add_argument_group("amount of work"))
     add_composition_arguments(parser.add_argument_group("compositions"))
-    _add_replicas(parser.add_argument_group("replicas"))
-    _add_reports(parser.add_argument_group("what it tells"))
+    _add_replica_arguments(parser.add_argument_group("replicas"))
+    _add_report_arguments(parser.add_argument_group("logs, notifications and endpoints"))
     add_tls_arguments(parser.add_argument_group("TLS"))
     add_webhook_arguments(parser.add_argument_group("admission webhook"))
 
 
-def _add_where(where: Any) -> None:
+def _add_scope_arguments(group: Any) -> None:
     repeated(
-        where,
+        group,
         "-n",
         "--namespace",
         dest="namespaces",
         type=namespace,
         metavar="NAMESPACE",
-        help="watch this namespace; may be given several times",
+        help="watch this namespace; may be repeated",
     )
-    switch(where, "--all-namespaces", help="watch all namespaces")
-    where.add_argument(
+    switch(group, "--all-namespaces", help="watch all namespaces")
+    group.add_argument(
         "--partition",
         type=partition,
         default="",
         metavar="VALUE",
-        help="act on objects whose label kanister-py.io/partition is VALUE; without it on those "
-        "that have no such label, and on everything cluster-scoped",
+        help="act on objects whose label kanister-py.io/partition is VALUE; default: on objects "
+        "without this label and on cluster-scoped objects",
     )
     switch(
-        where,
+        group,
         "--allow-cross-namespace-blueprints",
-        help="let an ActionSet name a Blueprint of another namespace, as NAMESPACE/NAME",
+        help="allow ActionSets to name Blueprints of other namespaces, as NAMESPACE/NAME",
     )
     repeated(
-        where,
+        group,
         "--allow-address",
         dest="allowed_networks",
         type=network,
         metavar="CIDR",
-        help="let HTTPRequests and Profiles of other namespaces' ActionSets reach these "
-        "addresses of the controller's surroundings; loopback, link-local and the API server are "
-        "closed to them",
+        help="allow HTTPRequests and Profiles of ActionSets in other namespaces to reach these "
+        "addresses; by default loopback, link-local addresses and the API server are blocked",
     )
     switch(
-        where,
+        group,
         "--allow-file-locations",
-        help="let other namespaces' ActionSets use Profiles of type file: folders of this process",
+        help="allow ActionSets of other namespaces to use Profiles of type file, local folders",
     )
     switch(
-        where,
+        group,
         "--allow-ambient-credentials",
-        help="let other namespaces' ActionSets use the cloud credentials of this process",
+        help="allow ActionSets of other namespaces to use the cloud credentials of this process",
     )
     switch(
-        where,
+        group,
         "--impersonate-service-accounts",
-        help="let runs act as the ServiceAccount that spec.serviceAccountName of the ActionSet or "
-        "the annotation kanister-py.io/service-account of its namespace names",
+        help="run as the ServiceAccount in spec.serviceAccountName of the ActionSet, or in the "
+        "annotation kanister-py.io/service-account of its namespace",
     )
-    where.add_argument("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
-    where.add_argument("--context", default="", help="which context of the kubeconfig")
+    group.add_argument("--kubeconfig", default="", metavar="FILE", help="use this kubeconfig")
+    group.add_argument("--context", default="", help="use this context of the kubeconfig")
     switch(
-        where,
+        group,
         "--check-access",
-        help="ask the cluster for the rights of all phases before the first one of an action acts",
+        help="check the permissions that all phases of an action need before the first one starts",
     )
     switch(
-        where,
+        group,
         "--strict-versions",
-        help="refuse versions that are not known, and releases of other people's functions that "
-        "no version here stands for",
+        help="refuse unknown versions, and package releases that no built-in version replaces",
     )
 
 
-def _add_how_much(much: Any) -> None:
-    much.add_argument(
+def _add_work_arguments(group: Any) -> None:
+    group.add_argument(
         "--workers",
-        type=whole(1, _MOST_AT_ONCE),
+        type=whole(1, _MAX_CONCURRENCY),
         default=32,
         metavar="N",
-        help="phases at work at once; one that only waits does not count; default: %(default)s",
+        help="phases to run at a time, without those that only wait; default: %(default)s",
     )
-    much.add_argument(
+    group.add_argument(
         "--workers-per-namespace",
-        type=whole(0, _MOST_AT_ONCE),
+        type=whole(0, _MAX_CONCURRENCY),
         default=0,
         metavar="N",
-        help="the same for each namespace; default: all of them where one namespace is watched, "
-        "else three quarters",
+        help="the same for each namespace; default: all workers if one namespace is watched, else "
+        "three quarters of them",
     )
     repeated(
-        much,
+        group,
         "--limit",
         dest="limits",
         type=_limit,
         metavar="[NAMESPACE/]BLUEPRINT[:ACTION]=N",
-        help="run N ActionSets at once of those with such an action, the oldest first; * for all "
-        "Blueprints; may be given several times",
+        help="run at most N ActionSets with such an action at a time, the oldest first; * for all "
+        "Blueprints; may be repeated",
     )
     switch(
-        much, "--paused", help="begin nothing new: runs that are under way go on, composing rests"
+        group,
+        "--paused",
+        help="start no new runs and reconcile no compositions; runs in progress continue",
     )
     switch(
-        much,
+        group,
         "--disable-actionsets",
-        help="run no ActionSets, only compose, beside a controller that runs them",
+        help="only reconcile compositions; another controller runs ActionSets",
     )
-    much.add_argument(
+    group.add_argument(
         "--keep",
-        type=whole(0, _MOST_KEPT),
+        type=whole(0, _MAX_KEPT),
         metavar="N",
-        help="keep the newest N ActionSets that ended for each Blueprint, delete the others; "
-        "default: keep all that say no time to live",
+        help="keep the newest N ended ActionSets of each Blueprint, and delete the others; "
+        "default: keep all without a time to live",
     )
 
 
@@ -227,64 +226,67 @@ def _limit(text: str) -> Limit:
         raise argparse.ArgumentTypeError(error.message) from None
 
 
-def _add_replicas(replicas: Any) -> None:
+def _add_replica_arguments(group: Any) -> None:
     switch(
-        replicas,
+        group,
         "--leader-elect",
-        help="stand by while another replica acts, and take over when it is gone",
+        help="run as a standby replica while another one leads",
     )
-    replicas.add_argument(
-        "--home", type=namespace, metavar="NAMESPACE", help="where the Lease is; default: its own"
+    group.add_argument(
+        "--home",
+        type=namespace,
+        metavar="NAMESPACE",
+        help="namespace of the Lease; default: its own",
     )
-    replicas.add_argument(
-        "--identity", default="", help="what this replica is called; default: its pod's name"
+    group.add_argument(
+        "--identity", default="", help="name of this replica; default: the name of its pod"
     )
-    replicas.add_argument(
+    group.add_argument(
         "--drain",
         type=seconds_from("0s"),
         default="20s",
         metavar="DURATION",
-        help="how long phases may go on at a stop that nobody could take up; default: %(default)s",
+        help="time at a stop for phases that cannot be resumed; default: %(default)s",
     )
 
 
-def _add_reports(reports: Any) -> None:
-    add_tracing_argument(reports)
+def _add_report_arguments(group: Any) -> None:
+    add_tracing_argument(group)
     repeated(
-        reports,
+        group,
         "--notify",
         type=_origin,
         metavar="ORIGIN",
-        help="where notices of failures may go, such as https://hooks.example.org; may be given "
-        "several times; default: nowhere",
+        help="allowed receiver of failure notices, such as https://hooks.example.org; may be "
+        "repeated; default: none",
     )
-    reports.add_argument(
+    group.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="default: %(default)s"
     )
-    reports.add_argument(
+    group.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="info",
         help="default: %(default)s",
     )
-    reports.add_argument("--host", default="127.0.0.1", help="where functions are published")
-    reports.add_argument(
-        "--port", type=port, default=_PORT, help="its port, 0 for any; default: %(default)s"
+    group.add_argument("--host", default="127.0.0.1", help="address of the endpoint and the pages")
+    group.add_argument(
+        "--port", type=port, default=_PORT, help="its port, 0 for a free one; default: %(default)s"
     )
     switch(
-        reports,
+        group,
         "--open-endpoint",
-        help="ask nobody on this machine for a token; from elsewhere one is always needed",
+        help="require no token from clients on this machine; others always need one",
     )
-    reports.add_argument("--health-host", default="127.0.0.1", help="where health is told")
-    reports.add_argument(
+    group.add_argument("--health-host", default="127.0.0.1", help="address of health and metrics")
+    group.add_argument(
         "--health-port", type=port, default=_HEALTH_PORT, help="its port; default: %(default)s"
     )
-    switch(reports, "--no-http", help="listen nowhere")
+    switch(group, "--no-http", help="serve neither endpoint nor health")
 
 
 def run(args: argparse.Namespace) -> int:
-    # A signal that comes before the controller is ready to hear it is kept for it.
+    # A signal that arrives before the controller is ready is kept until then.
     with StopSignals() as signals, ExitStack() as stack:
         return _run(args, signals, stack)
 
@@ -299,9 +301,9 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
     sockets = [
         stack.enter_context(listening(*address)) for address in (() if args.no_http else addresses)
     ]
-    webhook_at = None
+    webhook_socket = None
     if args.webhook_port:
-        webhook_at = stack.enter_context(listening(args.webhook_host, args.webhook_port))
+        webhook_socket = stack.enter_context(listening(args.webhook_host, args.webhook_port))
     functions = installed_functions(is_checked=True)
     clock = system_clock()
     cluster = _cluster(args, stack)
@@ -312,8 +314,8 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
     if args.webhook_port or args.tls:
         renewal = certificate_renewal(args, cluster, clock, controller.settings.home, tls_servers)
         checks["webhook" if args.webhook_port else "tls"] = renewal.check
-    if webhook_at is not None:
-        server = webhook_server(args, functions, cluster, webhook_at)
+    if webhook_socket is not None:
+        server = webhook_server(args, functions, cluster, webhook_socket)
         tls_servers.append(stack.enter_context(server))
     if sockets:
         from kanister_py.executor.session_key import ensure_session_key
@@ -334,7 +336,7 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             asks_for_tokens=not (args.open_endpoint and is_loopback(sockets[0])),
             is_local=is_loopback(sockets[0]),
             overview=followed(controller, cluster, clock, stack),
-            # Replicas share the key for the pages of runs, which others do not have.
+            # Replicas that show runs share the session key.
             session_key=partial(ensure_session_key, cluster, controller.settings.home)
             if controller.settings.runs_actionsets
             else None,
@@ -348,9 +350,9 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
 
 
 def _tune_garbage_collection() -> None:
-    """Collect garbage often, but not among what stays to the end: so it costs little.
+    """Collect garbage often, but exclude the objects that exist at the start.
 
-    A run that has ended is a ring of objects, which keeps its memory until it is collected.
+    The objects of an ended run refer to each other, so only the collector frees their memory.
     """
     gc.collect()
     gc.freeze()
@@ -358,12 +360,12 @@ def _tune_garbage_collection() -> None:
 
 
 def ending_of(controller: Controller, signals: StopSignals) -> int:
-    """Run a controller until it is stopped, and say with which code the process ends."""
+    """Run a controller until it is stopped; return the exit code."""
     signals.call(controller.request_stop)
     try:
         controller.run()
     except LeadershipLost:
-        # The log says so already, with all that is known.
+        # The controller has logged the reason.
         return exit_codes.LEADERSHIP_LOST
     return 0
 
@@ -408,14 +410,14 @@ def _controller(
 def settings_of(
     args: argparse.Namespace, environment: Mapping[str, str], own_namespace: str
 ) -> ControllerSettings:
-    """Settle the settings: by the command line, then by the environment of the process."""
+    """Return the settings from the command line and the environment of the process."""
     from secrets import token_hex
 
     from kanister_py.controller.controller import ControllerSettings
     from kanister_py.ports.confinement import Confinement
 
-    own = environment.get("POD_NAMESPACE") or own_namespace or "default"
-    namespaces: tuple[str, ...] = tuple(dict.fromkeys(args.namespaces)) or (own,)
+    home = environment.get("POD_NAMESPACE") or own_namespace or "default"
+    namespaces: tuple[str, ...] = tuple(dict.fromkeys(args.namespaces)) or (home,)
     identity = (
         args.identity
         or environment.get("POD_NAME")
@@ -423,7 +425,7 @@ def settings_of(
     )
     return ControllerSettings(
         namespaces=() if args.all_namespaces else namespaces,
-        home=args.home or own,
+        home=args.home or home,
         identity=identity,
         partition=args.partition,
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
@@ -454,7 +456,7 @@ def _api_server_addresses(environment: Mapping[str, str]) -> frozenset[str]:
     if not host:
         return frozenset()
     try:
-        places = socket.getaddrinfo("kubernetes.default.svc", 443, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo("kubernetes.default.svc", 443, type=socket.SOCK_STREAM)
     except OSError:
-        places = []
-    return frozenset({host, *(str(place[4][0]) for place in places)})
+        addresses = []
+    return frozenset({host, *(str(address[4][0]) for address in addresses)})

@@ -1,4 +1,4 @@
-"""Flags of the controller for compositions, and the parts they make."""
+"""Flags of the controller for compositions, and the part that they configure."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ if TYPE_CHECKING:
 
 
 def add_composition_arguments(group: Any) -> None:
+    """Add the flags for compositions."""
     switch(
         group,
         "--enable-compositions",
-        help="compose the resources of CompositeResourceDefinitions, in Crossplane's place",
+        help="reconcile composite resources, instead of Crossplane",
     )
     switch(
         group,
         "--enable-composition-revisions",
-        help="make a revision of each change of a Composition, which resources hold or follow; "
-        "without it they use the Composition itself",
+        help="create a revision for each change of a Composition, which resources pin or follow; "
+        "without this flag, they use the Composition itself",
     )
     switch(
         group,
         "--enable-function-revisions",
-        help="install the packages of Functions and run each active revision; without it, "
-        "functions that come with kanister-py are called, and whatever has an endpoint",
+        help="install the packages of Functions and run each active revision; without this flag, "
+        "only built-in functions and functions with an endpoint are called",
     )
     switch(
         group,
         "--replace-crossplane",
-        help="act even though Crossplane is installed: scale it to 0 first",
+        help="run although Crossplane is installed; scale Crossplane to 0 first",
     )
     switch(
         group,
         "--disable-extra-resources",
-        help="give functions no resources of the cluster but those they compose",
+        help="give functions only the resources that they compose",
     )
     switch(
         group,
@@ -53,79 +54,81 @@ def add_composition_arguments(group: Any) -> None:
         type=whole(0, 999_999),
         default=0,
         metavar="N",
-        help="keep the newest N revisions of a Composition and all that are used; 0 keeps all",
+        help="keep the newest N revisions of a Composition and all used ones; 0 keeps all",
     )
     group.add_argument(
         "--poll-interval",
         type=seconds_from("0s"),
         default="0s",
         metavar="DURATION",
-        help="look at every composite resource so often, besides whenever something changes",
+        help="also reconcile all composite resources at this interval; 0s: only after changes",
     )
     group.add_argument(
         "--compose-workers",
         type=whole(1, 9_999),
         default=32,
         metavar="N",
-        help="composite resources that are reconciled at a time; of these, those of one kind take "
-        "up three eighths, and those that call one function a quarter; default: %(default)s",
+        help="composite resources to reconcile at a time; one kind gets at most three eighths of "
+        "them, and one function a quarter; default: %(default)s",
     )
     group.add_argument(
         "--max-answer-size",
         type=size,
         default="8Mi",
         metavar="SIZE",
-        help="the largest answer of a function that is read, unless the annotation "
-        "kanister-py.io/max-answer-size of its Function says another; default: %(default)s",
+        help="largest response of a function, unless the annotation "
+        "kanister-py.io/max-answer-size of its Function sets another; default: %(default)s",
     )
     group.add_argument(
         "--package-runtime",
         choices=("Deployment", "InProcess", "External"),
         default="Deployment",
-        help="who runs a Function whose annotation kanister-py.io/runtime says nothing",
+        help="runtime of Functions without the annotation kanister-py.io/runtime",
     )
     group.add_argument(
         "--functions-namespace",
         type=namespace,
         metavar="NAMESPACE",
-        help="namespace for the pods, certificates and pull secrets of packages; default: that of "
-        "--home",
+        help="namespace for the pods, certificates and pull secrets of packages; default: --home",
     )
     group.add_argument(
-        "--package-cache", default="", metavar="DIR", help="where packages are kept once read"
+        "--package-cache", default="", metavar="DIR", help="cache packages in this folder"
     )
     group.add_argument(
-        "--registry-ca", default="", metavar="FILE", help="an authority that registries may have"
+        "--registry-ca",
+        default="",
+        metavar="FILE",
+        help="additional authority for certificates of registries",
     )
     group.add_argument(
         "--certificate-life",
-        # Authorities live for ten years: nothing that they sign is good for longer.
+        # Authorities are valid for ten years, and certificates cannot be valid for longer.
         type=seconds_from("1s", "87600h"),
         default="2160h",
         metavar="DURATION",
-        help="how long certificates of functions live; they are renewed when a third is left",
+        help="validity of certificates of functions; renewed when a third is left",
     )
     group.add_argument(
         "--function-certificates",
         default="",
         metavar="DIR",
-        help="tls.crt, tls.key and ca.crt to call functions with, where nobody here makes them",
+        help="folder with tls.crt, tls.key and ca.crt to call functions with, if not issued here",
     )
-    switch(group, "--insecure-functions", help="call functions in the clear")
+    switch(group, "--insecure-functions", help="call functions without TLS")
 
 
 def composition_parts(
     args: argparse.Namespace, functions: Functions, home: str, stack: ExitStack
 ) -> list[PartMaker]:
-    """Make the part of the controller that composes, if it is switched on."""
-    needs = ("enable_composition_revisions", "enable_function_revisions", "replace_crossplane")
+    """Return the part of the controller that reconciles compositions, if it is enabled."""
+    dependent = ("enable_composition_revisions", "enable_function_revisions", "replace_crossplane")
     if not args.enable_compositions:
         if args.disable_actionsets:
-            raise CommandLineError("--disable-actionsets goes with --enable-compositions")
-        set_flags = [flag for flag in needs if getattr(args, flag)]
+            raise CommandLineError("--disable-actionsets needs --enable-compositions")
+        set_flags = [flag for flag in dependent if getattr(args, flag)]
         if set_flags:
             flag = set_flags[0].replace("_", "-")
-            raise CommandLineError(f"--{flag} goes with --enable-compositions")
+            raise CommandLineError(f"--{flag} needs --enable-compositions")
         return []
     from kanister_py.controller.functions.settings import CompositionSettings
     from kanister_py.core.revisions.functions import Runtime

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class Apps(NamedTuple):
-    """Apps that are served beside the controller, in the order of their addresses."""
+    """HTTP apps of the controller, in the order of their addresses."""
 
     functions: ASGIApp
     health: ASGIApp
 
 
 class EndpointSources(NamedTuple):
-    """Sources of the endpoint about a cluster: what it uses and has, and whose a token is."""
+    """Data sources of the endpoint: uses and revisions of functions, and reviews of tokens."""
 
     uses: Callable[[], Uses | None]
     review: Review
@@ -54,16 +54,16 @@ def sources_of(
     has_actionsets: bool = True,
     has_revisions: bool = False,
 ) -> EndpointSources:
-    """Count what a cluster uses every now and then, on a thread of its own.
+    """Start the periodic counts of uses and revisions, each on its own thread.
 
-    Each is read only where the controller may: revisions of functions if it composes.
+    Only objects that the controller may read are counted: revisions if it composes.
     """
     from kanister_py.controller.censuses import RevisionCensus, UsageCensus
     from kanister_py.executor.refused_reads import RefusedReads
     from kanister_py.executor.review_access import AccessReviewer
 
-    where = (namespaces or ("",)) if has_actionsets else ()
-    usage = UsageCensus(cluster, functions.registry, where, RefusedReads(clock))
+    usage_namespaces = (namespaces or ("",)) if has_actionsets else ()
+    usage = UsageCensus(cluster, functions.registry, usage_namespaces, RefusedReads(clock))
     revisions = RevisionCensus(cluster, functions.registry)
     for census in (usage, revisions) if has_revisions else (usage,):
         task = census.as_periodic_task(clock)
@@ -84,7 +84,7 @@ def apps_of(
     overview: Overview | None = None,
     session_key: Callable[[Callable[[], bytes]], bytes] | None = None,
 ) -> Apps:
-    """Build what is served: functions and runs for those who may see them, health apart."""
+    """Build the app of functions and runs, and the app of health and metrics."""
     from kanister_py.cli.installed import publication_of
     from kanister_py.executor.review_access import Access
     from kanister_py.http_api.app import build_app, build_health_app
@@ -94,7 +94,7 @@ def apps_of(
 
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
-    # Where nothing can check tokens, no request gets through.
+    # Without a source of reviews, all tokens are rejected.
     review = sources.review if sources is not None else lambda _token, _asked: Access.UNKNOWN
 
     def live(metrics: Metrics) -> Sequence[BaseRoute]:
@@ -126,14 +126,14 @@ def apps_of(
 
 
 def lines_of(lines: PhaseLines) -> LinesOf:
-    """Give the log lines of an ActionSet's phases as the endpoint asks for them."""
+    """Return the source of log lines for the endpoint."""
     from kanister_py.executor.watch_cache import ObjectKey
 
-    def give(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
+    def read(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
         printed = lines.lines(ObjectKey(namespace, name), after=after)
         return [line.as_dict() for line in printed]
 
-    return give
+    return read
 
 
 def followed(

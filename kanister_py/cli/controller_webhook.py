@@ -30,7 +30,7 @@ def add_webhook_arguments(group: Any) -> None:
         type=port,
         default=0,
         metavar="PORT",
-        help="validate Blueprints and ActionSets before they are stored; default: 0, for not",
+        help="serve the admission webhook, which validates objects; default: 0, disabled",
     )
     group.add_argument("--webhook-host", default="0.0.0.0", help="default: %(default)s")  # noqa: S104 - the API server calls from another machine; it is served over TLS
     group.add_argument(
@@ -44,14 +44,13 @@ def add_webhook_arguments(group: Any) -> None:
         "--webhook-name",
         dest="webhook_names",
         metavar="HOST",
-        help="additional name or address for its certificate; may be given several times",
+        help="additional name or address for its certificate; may be repeated",
     )
     group.add_argument(
         "--webhook-client-ca",
         default="",
         metavar="FILE",
-        help="authorities (PEM) of which every client must have a certificate; default: clients "
-        "need none",
+        help="authorities (PEM) for client certificates; default: clients need no certificate",
     )
     group.add_argument(
         "--revisions-user",
@@ -86,7 +85,7 @@ def add_tls_arguments(group: Any) -> None:
         "--tls-name",
         dest="tls_names",
         metavar="HOST",
-        help="additional name or address for the certificate; may be given several times",
+        help="additional name or address for the certificate; may be repeated",
     )
     group.add_argument(
         "--tls-secret",
@@ -98,8 +97,9 @@ def add_tls_arguments(group: Any) -> None:
 
 
 def webhook_server(
-    args: argparse.Namespace, functions: Functions, cluster: Cluster, listening: socket.socket
+    args: argparse.Namespace, functions: Functions, cluster: Cluster, listener: socket.socket
 ) -> TlsServer:
+    """Return the HTTPS server of the admission webhook."""
     from kanister_py.core.blueprints.lint.context import Context
     from kanister_py.executor.check_access import own_user
     from kanister_py.executor.loading import load_function
@@ -113,7 +113,7 @@ def webhook_server(
         (lambda: args.revisions_user) if args.revisions_user else cache(partial(own_user, cluster)),
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
     )
-    return TlsServer(admission_app(validator), listening, args.webhook_client_ca)
+    return TlsServer(admission_app(validator), listener, args.webhook_client_ca)
 
 
 def certificate_renewal(

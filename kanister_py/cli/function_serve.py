@@ -4,10 +4,10 @@ kanister-py function serve function-auto-ready --insecure
 kanister-py function serve acme.functions:Bucket --tls-certs-dir /tls/server
 kanister-py function serve --insecure -- ./bucket.sh --fast
 
-A class is one with `run`, a request in and a response out. A program gets the request as
-JSON on stdin and writes the response as JSON on stdout. Both versions of the protocol,
-health and reflection are served; callers must show a certificate of the same CA, unless
---insecure is given. SIGTERM lets active calls end.
+TARGET is an installed function, or a class with `run`, which takes a request and returns a
+response. A program gets the request as JSON on stdin and writes the response as JSON to stdout.
+The server offers both versions of the protocol, health and reflection. Clients need a certificate
+of the same CA, unless --insecure is set. After SIGTERM, active calls may end.
 """
 
 from __future__ import annotations
@@ -42,75 +42,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         nargs="?",
         default="",
-        help="a function of the registry, with @VERSION if you like, or module:Class; "
-        "a program comes after --",
+        help="an installed function such as function-auto-ready or function-auto-ready@v0.2.0, or "
+        "module:Class; a program comes after --",
     )
     parser.add_argument(
         "--host",
         default="",
-        help="the address to listen on; default: all of them, with --insecure this machine alone",
+        help="address to listen on; default: all, with --insecure only this machine",
     )
     parser.add_argument(
         "--port",
         type=port,
         default=DEFAULT_PORT,
-        help="the port to listen on, 0 for any that is free; default: %(default)s",
+        help="port to listen on, 0 for a free one; default: %(default)s",
     )
     parser.add_argument(
         "--tls-certs-dir",
         type=Path,
         metavar="DIR",
-        help=f"tls.crt, tls.key and ca.crt, read again when they change; default: ${_CERTIFICATES}",
+        help=f"folder with tls.crt, tls.key and ca.crt, reloaded on changes; "
+        f"default: ${_CERTIFICATES}",
     )
-    switch(parser, "--insecure", help="serve in the clear, to any caller")
+    switch(parser, "--insecure", help="serve without TLS, to any client")
     parser.add_argument(
         "--max-message-size",
         type=megabytes,
         default=64 * 1024 * 1024,
         metavar="MB",
-        help="the largest message that is taken or sent; default: 64",
+        help="size limit of requests and responses; default: 64",
     )
     parser.add_argument(
         "--workers",
         type=whole(1, 1000),
         default=16,
-        help="how many threads run functions that are not coroutines; further calls wait; "
+        help="number of threads for functions that are not coroutines; further calls wait; "
         "default: %(default)s",
     )
     parser.add_argument(
         "--metrics-port",
         type=port,
         metavar="PORT",
-        help="serve Prometheus metrics there, usually 8080; default: none are served",
+        help="port for Prometheus metrics, usually 8080; default: no metrics",
     )
     parser.add_argument(
         "--grace",
         type=float,
         default=25.0,
         metavar="SECONDS",
-        help="how long calls under way may take once SIGTERM has come; default: %(default)g",
+        help="time limit for active calls after SIGTERM; default: %(default)g",
     )
     parser.add_argument(
         "--processes",
         type=whole(1, 256),
         default=1,
         metavar="N",
-        help="how many processes serve on the port, for callers that open many connections "
-        "(Crossplane opens one per function); default: %(default)s",
+        help="number of processes on the port, for clients with many connections (Crossplane "
+        "opens one per function); default: %(default)s",
     )
     switch(parser, "--debug", help="log every call")
-    # What one of several processes is given by the one that starts them.
+    # Passed by the parent process to each of several processes.
     parser.add_argument("--link", type=Link.parse, help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     if not args.target and not args.command:
-        raise CommandLineError(
-            "Name a function of the registry, a module:Class, or a program after --"
-        )
+        raise CommandLineError("Name an installed function, a module:Class, or a program after --")
     target = target_of(args.target, args.command)
     if target.is_remote:
-        raise CommandLineError(f"{target.title} is an address; it is served already")
+        raise CommandLineError(f"{target.title} is an address of a running function")
     from kanister_py.controller.machine.logs import set_up_logging
 
     set_up_logging("text", sys.stderr, "debug" if args.debug else "warning")
@@ -118,22 +117,22 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args, target)
     host = _host(args)
     if args.insecure and host not in ("127.0.0.1", "localhost", "::1"):
-        say_warning(f"{host} can be reached from other machines, and nobody is asked who they are")
-    return _serve(args, target) if args.processes == 1 else _serve_by_many(args, target)
+        say_warning(f"{host} can be reached from other machines, and clients are not authenticated")
+    return _serve(args, target) if args.processes == 1 else _serve_with_processes(args, target)
 
 
 def _serve(args: argparse.Namespace, target: Target) -> int:
-    """Serve on this process; one of several reports to the process that has started it."""
+    """Serve in this process, and report to the parent process if there is one."""
     from kanister_py.grpc_api.server import FunctionServer
     from kanister_py.wiring import served_function
 
-    # A signal that comes before anything is served must end this, too.
+    # A signal that arrives before the server is ready must stop it, too.
     with StopSignals() as signals:
         settings = _settings(args)
-        answer = served_function(target.revision)
+        handler = served_function(target.revision)
         host, _, number = settings.address.rpartition(":")
         with named_in_errors(host, int(number)):
-            server = FunctionServer(answer, settings)
+            server = FunctionServer(handler, settings)
         server.start()
         if args.link is None:
             _say_serving(args, target, server.port)
@@ -143,32 +142,32 @@ def _serve(args: argparse.Namespace, target: Target) -> int:
             args.link.tell_ready()
             signals.wait(None, args.link.fileno())
         if not server.stop():
-            say_warning("A call was still under way after its grace; it is cut off")
+            say_warning("A call did not end within the grace period and was aborted")
             _end_now()
     return exit_codes.FINE
 
 
 def _end_now() -> None:
-    """End this process whatever its threads are at: none may outlive the interpreter."""
+    """Exit without waiting for threads, which would block the interpreter's exit."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(exit_codes.FINE)
 
 
-def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
+def _serve_with_processes(args: argparse.Namespace, target: Target) -> int:
     from kanister_py.grpc_api.processes import JoinedMetrics, ReservedPort, ServingProcesses
 
     host = _host(args)
     program = ["--", *args.command] if args.command else []
     with StopSignals(signal.SIGCHLD) as signals, ExitStack() as stack:
         with named_in_errors(host, args.port):
-            held = stack.enter_context(ReservedPort(host, args.port))
+            reserved = stack.enter_context(ReservedPort(host, args.port))
         processes = ServingProcesses(
             lambda link: [
                 "functions",
                 args.verb,
                 *args.before,
-                f"--link={link}:{held.port}",
+                f"--link={link}:{reserved.port}",
                 *program,
             ],
             args.processes,
@@ -178,22 +177,22 @@ def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
             metrics = stack.enter_context(JoinedMetrics(processes))
             _serve_metrics(metrics.serve, args)
         return processes.run(
-            signals.wait, lambda: _say_serving(args, target, held.port), _say_stopping
+            signals.wait, lambda: _say_serving(args, target, reserved.port), _say_stopping
         )
 
 
 def _say_serving(args: argparse.Namespace, target: Target, bound: int) -> None:
-    how = "in the clear" if args.insecure else "with TLS"
-    many = f" by {args.processes} processes" if args.processes > 1 else ""
-    say(f"Serving {target.title}{many} on {_address(args, bound)} {how}")
+    security = "without TLS" if args.insecure else "with TLS"
+    processes = f" by {args.processes} processes" if args.processes > 1 else ""
+    say(f"Serving {target.title}{processes} on {_address(args, bound)} {security}")
 
 
 def _say_stopping() -> None:
-    say("Stopping; calls under way are answered first")
+    say("Stopping after the active calls")
 
 
 def _host(args: argparse.Namespace) -> str:
-    return args.host or ("127.0.0.1" if args.insecure else "0.0.0.0")  # noqa: S104 - functions are called from other pods, and callers must show a certificate
+    return args.host or ("127.0.0.1" if args.insecure else "0.0.0.0")  # noqa: S104 - functions are called from other pods, and clients need a certificate
 
 
 def _address(args: argparse.Namespace, bound: int) -> str:
@@ -210,8 +209,8 @@ def _settings(args: argparse.Namespace) -> ServerSettings:
         folder = Path(os.environ[_CERTIFICATES])
     if folder is None and not args.insecure:
         raise CommandLineError(
-            f"Name the certificates with --tls-certs-dir or {_CERTIFICATES}, or serve in the "
-            "clear with --insecure"
+            f"Name the folder of certificates with --tls-certs-dir or {_CERTIFICATES}, or serve "
+            "without TLS with --insecure"
         )
     return ServerSettings(
         _address(args, args.link.port if args.link is not None else args.port),

@@ -1,18 +1,19 @@
-"""Call a composition function with requests, and say whether it answers as it should.
+"""Call a composition function with requests, and compare its responses.
 
 kanister-py function test function-auto-ready request.json
 kanister-py function test acme.functions:Bucket tests/cases --junit report.xml
 kanister-py function test tests/cases/ --update -- ./bucket.sh
 kanister-py function test localhost:9443 request.json --insecure
 
-A file is a request, as JSON or YAML: the response is printed. A folder holds cases, each a
-folder with request.yaml, and response.yaml (the whole answer) or assert.yaml, a list:
+With a request as JSON or YAML, the response is printed. With a folder, all cases below it are
+run: a case is a folder with request.yaml, and with response.yaml, the complete response, or
+assert.yaml, a list of checks:
 
   - {path: desired.resources.bucket.resource.spec.region, equals: eu}
   - {path: desired.resources.old, exists: false}
   - {path: "results[0].message", contains: quota}
 
---update writes down what is answered as what is expected. Ends with 1 if a case fails.
+--update writes the responses as the expected ones. Exits with 1 if a case fails.
 """
 
 from __future__ import annotations
@@ -49,20 +50,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         metavar="TARGET PATH",
         nargs="+",
-        help="what is tested (a function of the registry, module:Class, or host:port; "
-        "a program comes after -- instead), and a request or a folder of cases",
+        help="function (an installed one, module:Class or host:port; instead, a program may come "
+        "after --), and a request or a folder of cases",
     )
     parser.add_argument(
         "-o", "--output", choices=("json", "yaml"), default="json", help="default: %(default)s"
     )
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write a report of the cases")
-    switch(parser, "--update", help="write what is answered into response.yaml")
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write a JUnit report of the cases"
+    )
+    switch(parser, "--update", help="write responses to response.yaml")
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="default: %(default)g"
     )
-    switch(parser, "--insecure", help="call an address in the clear")
+    switch(parser, "--insecure", help="call an address without TLS")
     parser.add_argument(
-        "--tls-certs-dir", type=Path, metavar="DIR", help="tls.crt, tls.key and ca.crt of a caller"
+        "--tls-certs-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with tls.crt, tls.key and ca.crt of a client",
     )
 
 
@@ -71,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if path.is_dir():
         return _run_cases(call, path, args)
     if args.junit or args.update:
-        raise CommandLineError("--junit and --update are for a folder of cases")
+        raise CommandLineError("--junit and --update need a folder of cases")
     write_data(call(_read_request(path)), args.output)
     return 0
 
@@ -80,13 +86,12 @@ def _caller(args: argparse.Namespace) -> tuple[_Call, Path]:
     *names, last = args.words
     if len(names) > 1 or (not names and not args.command):
         raise CommandLineError(
-            "Give a function and a path, such as function-auto-ready request.json"
+            "Name a function and a path, such as function-auto-ready request.json"
         )
     target = target_of(names[0] if names else "", args.command)
     if target.is_remote and not args.insecure and args.tls_certs_dir is None:
         raise CommandLineError(
-            f"Say how {target.title} is called: "
-            "with --tls-certs-dir, or in the clear with --insecure"
+            f"To call {target.title}, use --tls-certs-dir, or --insecure for no TLS"
         )
     from kanister_py.ports.function_runner import FunctionCall
     from kanister_py.wiring import function_runner, read_functions
@@ -119,18 +124,19 @@ def _run_cases(call: _Call, folder: Path, args: argparse.Namespace) -> int:
     requests = folder.rglob(f"{_REQUEST}.*")
     cases = sorted({path.parent for path in requests if path.suffix in _SUFFIXES})
     if not cases:
-        raise refusal(folder, "there are no cases below it: CASE/request.yaml")
-    tested = []
+        raise refusal(folder, "contains no cases, which are folders with request.yaml")
+    test_results = []
     for case in cases:
-        began = time.perf_counter()
-        complaints, note = _outcome(call, case, update=args.update)
-        seconds = time.perf_counter() - began
-        tested.append(TestResult("", str(case.relative_to(folder)), seconds, complaints))
-        _show(tested[-1], note)
-    failed = sum(bool(case.failures) for case in tested)
-    say(f"{len(tested) - failed} of {len(tested)} cases are as they should be")
+        start = time.perf_counter()
+        failures, note = _outcome(call, case, update=args.update)
+        seconds = time.perf_counter() - start
+        result = TestResult("", str(case.relative_to(folder)), seconds, failures)
+        test_results.append(result)
+        _show(result, note)
+    failed = sum(bool(result.failures) for result in test_results)
+    say(f"{len(test_results) - failed} of {len(test_results)} cases passed")
     if args.junit:
-        args.junit.write_text(junit_of("composition function", tested), encoding="utf-8")
+        args.junit.write_text(junit_of("composition function", test_results), encoding="utf-8")
     return 1 if failed else 0
 
 
@@ -141,27 +147,27 @@ def _file(case: Path, stem: str) -> Path | None:
     )
 
 
-def _show(tested: TestResult, note: str) -> None:
-    mark = Tint("FAIL", "red") if tested.failures else Tint("ok  ", "green")
-    put([mark, f" {tested.name}{f' ({note})' if note else ''}"])
-    for line in tested.failures:
+def _show(result: TestResult, note: str) -> None:
+    mark = Tint("FAIL", "red") if result.failures else Tint("ok  ", "green")
+    put([mark, f" {result.name}{f' ({note})' if note else ''}"])
+    for line in result.failures:
         put(f"       {line}")
 
 
 def _outcome(call: _Call, case: Path, *, update: bool) -> tuple[list[str], str]:
-    """Say what is wrong with the answer to a case, line by line, and what was done about it."""
+    """Run a case. Returns the lines that describe its failure, and a note about a written file."""
     request, expected, asserted = (_file(case, name) for name in (_REQUEST, _RESPONSE, _ASSERT))
-    assert request is not None  # that is how the case was found
+    assert request is not None  # Cases are found by their request.
     try:
-        answer = call(_read_request(request))
+        response = call(_read_request(request))
         if asserted is not None:
-            complaints = list(_complaints(answer, _read(asserted), str(asserted)))
-            if complaints:
-                return complaints, ""
+            failures = list(_failed_checks(response, _read(asserted), str(asserted)))
+            if failures:
+                return failures, ""
         if update and (expected is not None or asserted is None):
-            return [], _updated(expected or case / f"{_RESPONSE}.yaml", answer)
+            return [], _updated(expected or case / f"{_RESPONSE}.yaml", response)
         if expected is not None:
-            return _difference(_expected(expected), answer), ""
+            return _difference(_expected(expected), response), ""
     except KanisterError as error:
         return error.message.splitlines(), ""
     if asserted is None:
@@ -169,9 +175,13 @@ def _outcome(call: _Call, case: Path, *, update: bool) -> tuple[list[str], str]:
     return [], ""
 
 
-def _updated(path: Path, answer: Mapping[str, Any]) -> str:
+def _updated(path: Path, response: Mapping[str, Any]) -> str:
     is_json = path.suffix == ".json"
-    text = f"{json.dumps(answer, indent=2, ensure_ascii=False)}\n" if is_json else dump_yaml(answer)
+    text = (
+        f"{json.dumps(response, indent=2, ensure_ascii=False)}\n"
+        if is_json
+        else dump_yaml(response)
+    )
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return ""
     path.write_text(text, encoding="utf-8")
@@ -179,7 +189,7 @@ def _updated(path: Path, answer: Mapping[str, Any]) -> str:
 
 
 def _expected(path: Path) -> dict[str, Any]:
-    """Read a response and bring it into the form in which ours are: defaults are left out."""
+    """Read a response, and normalize it: default values are left out."""
     from kanister_py.proto.encoding import NotEncodable, check_message
 
     try:
@@ -188,29 +198,29 @@ def _expected(path: Path) -> dict[str, Any]:
         raise refusal(path, error.why, error.path, "InvalidResponse") from None
 
 
-def _difference(expected: Any, found: Any) -> list[str]:
-    if expected == found:
+def _difference(expected: Any, actual: Any) -> list[str]:
+    if expected == actual:
         return []
 
-    want, have = (dump_go_yaml(response).splitlines() for response in (expected, found))
-    return list(unified_diff(want, have, "expected", "found", n=2, lineterm=""))
+    old, new = (dump_go_yaml(response).splitlines() for response in (expected, actual))
+    return list(unified_diff(old, new, "expected", "found", n=2, lineterm=""))
 
 
-def _complaints(answer: Mapping[str, Any], checks: Any, file: str) -> Iterator[str]:
+def _failed_checks(response: Mapping[str, Any], checks: Any, file: str) -> Iterator[str]:
     if not isinstance(checks, list):
         raise refusal(file, "must be a list of checks")
     for index, check in enumerate(checks):
         kinds = [kind for kind in _CHECKS if isinstance(check, Mapping) and kind in check]
         if len(kinds) != 1 or len(check) != 2 or not isinstance(check.get("path"), str):
-            why = f"must have path, and one of {', '.join(_CHECKS)}; found {check!r}"
-            raise refusal(file, why, f"[{index}]")
+            problem = f"must have path, and one of {', '.join(_CHECKS)}; found {check!r}"
+            raise refusal(file, problem, f"[{index}]")
         kind, path = kinds[0], check["path"]
-        actual, expected = _found_at(path, answer), check[kind]
+        actual, expected = _value_at(path, response), check[kind]
         if kind == "exists":
             if (actual is not _MISSING) is not expected:
-                yield f"{path}: is {'there' if actual is not _MISSING else 'not there'}"
+                yield f"{path}: {'exists' if actual is not _MISSING else 'does not exist'}"
         elif actual is _MISSING:
-            yield f"{path}: is not there"
+            yield f"{path}: does not exist"
         elif kind == "equals" and actual != expected:
             yield f"{path}: expected {_short(expected)}, found {_short(actual)}"
         elif kind == "contains" and not _contains(actual, expected):
@@ -220,11 +230,11 @@ def _complaints(answer: Mapping[str, Any], checks: Any, file: str) -> Iterator[s
 _MISSING = object()
 
 
-def _found_at(path: str, answer: Mapping[str, Any]) -> Any:
-    actual: Any = answer
+def _value_at(path: str, response: Mapping[str, Any]) -> Any:
+    actual: Any = response
     for step in parse_field_path(path).steps:
         if isinstance(actual, Mapping) and str(step) in actual:
-            # A resource may have a number for its name.
+            # The name of a resource may be a number.
             actual = actual[str(step)]
         elif isinstance(actual, list) and isinstance(step, int) and step < len(actual):
             actual = actual[step]
@@ -233,12 +243,14 @@ def _found_at(path: str, answer: Mapping[str, Any]) -> Any:
     return actual
 
 
-def _contains(found: Any, wanted: Any) -> bool:
-    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
-        return all(key in found and _contains(found[key], value) for key, value in wanted.items())
-    if isinstance(found, str | list):
-        return wanted in found if isinstance(found, list) else str(wanted) in found
-    return bool(found == wanted)
+def _contains(actual: Any, expected: Any) -> bool:
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        return all(
+            key in actual and _contains(actual[key], value) for key, value in expected.items()
+        )
+    if isinstance(actual, str | list):
+        return expected in actual if isinstance(actual, list) else str(expected) in actual
+    return bool(actual == expected)
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Look at what is in the store of a Profile.
+"""List the objects in the store of a Profile.
 
 kanister-py location list -f profile.yaml
 kanister-py location list -f profile.yaml --unfinished
@@ -29,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_profile(ls)
     ls.add_argument(
-        "--path", default="", help="what their paths begin with, below the Profile's prefix"
+        "--path", default="", help="prefix of the objects' paths, below the Profile's prefix"
     )
     switch(
         ls,
         "--unfinished",
-        help="list uploads in parts that were never completed: S3 keeps and charges for them",
+        help="list multipart uploads that were never completed; S3 stores them at a cost",
     )
     add_output(ls, LIST_FORMATS)
 

@@ -1,25 +1,24 @@
-"""Link between one of several processes of a server and the process that started it."""
+"""Connection between a server process and the parent process that started it."""
 
 from __future__ import annotations
 
 import argparse
+import socket
 from typing import Self
 
 
 class Link:
-    """Link of one of several processes to the one that has started it."""
+    """Connection of a server process to its parent process."""
 
     def __init__(self, descriptor: int, port: int) -> None:
-        import socket
-
         self._socket = socket.socket(fileno=descriptor)
-        # Programs that a function starts have nothing to do with it.
+        # Programs that a function starts must not inherit the connection.
         self._socket.set_inheritable(False)
         self.port = port
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `DESCRIPTOR:PORT`."""
+        """Parse `DESCRIPTOR:PORT`."""
         descriptor, _, port = text.partition(":")
         if not (descriptor.isdigit() and port.isdigit()):
             raise argparse.ArgumentTypeError(f"must be DESCRIPTOR:PORT, found {text!r}")

@@ -1,13 +1,14 @@
-"""Make Profiles, and find out whether their stores can be used.
+"""Create Profiles, and test their object stores.
 
 kanister-py profile create s3 backups --bucket b --region eu-west-1 > profile.yaml
 kanister-py profile validate -f profile.yaml
 kanister-py profile validate kanister/backups --context staging -o json
 
-`create` prints a Secret and a Profile, or makes them on a cluster that is named. Secrets are
-best given in the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AZURE_STORAGE_KEY.
-`validate` looks at the Profile, lists the bucket, and writes, reads and deletes an object; the
-folder that is the endpoint of one of type file must be there.
+`create` prints a Secret and a Profile; with --context, --kubeconfig or --in-cluster it creates
+them. Pass keys in the environment rather than as flags: AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY. `validate` checks the Profile,
+lists the bucket, and writes, reads and deletes an object. The folder of a Profile of type file
+must exist.
 """
 
 from __future__ import annotations
@@ -46,21 +47,32 @@ _PROBE = "kanister-py-probe"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
-    create = verbs.add_parser("create", help="make one", description="Make a Profile.")
+    create = verbs.add_parser(
+        "create",
+        help="create a Profile with its Secret",
+        description="Print a Profile with its Secret, or create both on a cluster."
+        "\n\nkanister-py profile create s3 backups --bucket b --region eu-west-1\n",
+    )
     create.add_argument("type", choices=("s3", "gcs", "azure", "file"))
     create.add_argument("name", metavar="NAME")
     create.add_argument("-n", "--namespace", default="", help="default: kanister")
-    create.add_argument("--bucket", required=True, help="the bucket, or the container of Azure")
-    create.add_argument("--endpoint", default="", help="the address of the store, or the folder")
-    create.add_argument("--region", default="")
-    create.add_argument("--prefix", default="", help="what stands before every path")
-    switch(create, "--skip-ssl-verify", help="take any certificate")
+    create.add_argument(
+        "--bucket", required=True, help="name of the bucket, or of the Azure container"
+    )
+    create.add_argument(
+        "--endpoint", default="", help="address of the store, or path of the folder"
+    )
+    create.add_argument("--region", default="", help="region of the bucket")
+    create.add_argument("--prefix", default="", help="prefix of all paths")
+    switch(create, "--skip-ssl-verify", help="do not verify the certificate of the store")
     keys = create.add_argument_group("credentials")
     keys.add_argument("--access-key", default=os.environ.get("AWS_ACCESS_KEY_ID", ""))
     keys.add_argument("--secret-key", default=os.environ.get("AWS_SECRET_ACCESS_KEY", ""))
-    keys.add_argument("--role", default="", help="a role of AWS to take on")
-    keys.add_argument("--project-id", default="", help="the project of Google")
-    keys.add_argument("--service-account", default="", metavar="FILE", help="its JSON key")
+    keys.add_argument("--role", default="", help="AWS role to assume")
+    keys.add_argument("--project-id", default="", help="Google Cloud project")
+    keys.add_argument(
+        "--service-account", default="", metavar="FILE", help="JSON key of a Google service account"
+    )
     keys.add_argument("--storage-account", default=os.environ.get("AZURE_STORAGE_ACCOUNT", ""))
     keys.add_argument("--storage-key", default=os.environ.get("AZURE_STORAGE_KEY", ""))
     keys.add_argument("--environment", default="", help="AzureCloud, AzureChinaCloud, …")
@@ -68,11 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(create)
     validate = verbs.add_parser(
         "validate",
-        help="find out whether it can be used",
-        description="Look at a Profile, and use its store.",
+        help="test a Profile and its store",
+        description="Check a Profile and test its store: list, write, read and delete."
+        "\n\nkanister-py profile validate -f profile.yaml\n",
     )
     add_profile(validate)
-    switch(validate, "--schema-only", help="ask nothing of the store")
+    switch(validate, "--schema-only", help="check the Profile only, without its store")
     validate.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
 
 
@@ -98,18 +111,22 @@ def _create(args: argparse.Namespace) -> int:
 
 
 def _check_flags(args: argparse.Namespace) -> None:
-    """Refuse what no API server or no store would take."""
+    """Refuse names and addresses that an API server or a store would reject."""
 
-    if why := dns_subdomain_problem(f"{args.name}-credential"):
-        raise CommandLineError(f"NAME {args.name!r} is no name of a Profile: {why}")
-    if why := dns_label_problem(args.namespace):
-        raise CommandLineError(f"--namespace {args.namespace!r} is no namespace: {why}")
+    if problem := dns_subdomain_problem(f"{args.name}-credential"):
+        raise CommandLineError(f"NAME {args.name!r} is not a valid name of a Profile: {problem}")
+    if problem := dns_label_problem(args.namespace):
+        raise CommandLineError(
+            f"--namespace {args.namespace!r} is not a valid namespace: {problem}"
+        )
     endpoint = args.endpoint
     if not endpoint:
         return
     if args.type == "file":
         if not endpoint.removeprefix("file://").startswith("/"):
-            raise CommandLineError(f"--endpoint {endpoint!r} is no folder: begin it with a slash")
+            raise CommandLineError(
+                f"--endpoint {endpoint!r} is not the absolute path of a folder, such as /backups"
+            )
         return
     try:
         address = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
@@ -118,7 +135,7 @@ def _check_flags(args: argparse.Namespace) -> None:
         is_address = False
     if not is_address:
         raise CommandLineError(
-            f"--endpoint {endpoint!r} is no address of a store: give HOST, http://HOST or "
+            f"--endpoint {endpoint!r} is not an address of a store; use HOST, http://HOST or "
             "https://HOST"
         )
 
@@ -127,7 +144,7 @@ _TYPES = {"s3": "s3Compliant", "gcs": "gcs", "azure": "azure", "file": "file"}
 
 
 def _objects_of(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Say which Secret and which Profile the command line means."""
+    """Return the Secret and the Profile that the command line describes."""
     secret_name = f"{args.name}-credential"
     reference = {"name": secret_name, "namespace": args.namespace}
     kind, data = _secret_of(args)
@@ -158,7 +175,7 @@ def _objects_of(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _secret_of(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
-    """Say what the Secret holds, and its type where a plain pair is not enough."""
+    """Return the type and the data of the Secret; no type for a plain key pair."""
     match args.type:
         case "s3":
             _require(args, access_key="AWS_ACCESS_KEY_ID", secret_key="AWS_SECRET_ACCESS_KEY")  # noqa: S106 - names of variables
@@ -190,14 +207,15 @@ def _require(args: argparse.Namespace, **variables: str) -> None:
     for name, variable in variables.items():
         if not getattr(args, name):
             flag = f"--{name.replace('_', '-')}"
-            raise CommandLineError(f"{flag} is missing{f', or {variable}' if variable else ''}")
+            hint = f"; set it or the variable {variable}" if variable else ""
+            raise CommandLineError(f"{flag} is missing{hint}")
 
 
 # validate
 
 
 class Check(NamedTuple):
-    """Step of a validation; an empty `error` says that it went well."""
+    """Step of a validation, which passed if `error` is empty."""
 
     name: str
     error: str = ""
@@ -237,7 +255,7 @@ def _line_of(check: Check) -> Line:
 
 
 def _checks(args: argparse.Namespace) -> Iterator[Check]:
-    """Try one step after the other; after one that failed the others are skipped."""
+    """Run the steps in order; after a failure, the others are skipped."""
     locations: list[Location] = []
     stores: list[ObjectStore] = []
     probe = f"{_PROBE}-{os.urandom(6).hex()}"
@@ -255,12 +273,12 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
         "read": lambda: _read(stores[0], key()),
         "delete": lambda: stores[0].delete([key()]),
     }
-    has_failed, tried = False, list[str]()
+    has_failed, attempted = False, list[str]()
     for name, step in steps.items():
         if has_failed or (args.schema_only and name != "schema and credential"):
             yield Check(name, is_skipped=True)
             continue
-        tried.append(name)
+        attempted.append(name)
         try:
             step()
         except KanisterError as error:
@@ -268,8 +286,8 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
             yield Check(name, error.message, error.reason)
         else:
             yield Check(name)
-    if has_failed and "write" in tried:
-        # A write whose answer never came may have been done.
+    if has_failed and "write" in attempted:
+        # A write without a response may have succeeded.
         with suppress(KanisterError):
             stores[0].delete([key()])
 
@@ -282,14 +300,16 @@ def _opened(stores: ObjectStores, location: Location) -> ObjectStore:
 def _read(store: ObjectStore, key: str) -> None:
     content = b"".join(store.get(key))
     if content != b"probe":
-        raise UsageError(f"The store gives {len(content)} other bytes back", reason="ObjectDamaged")
+        raise UsageError(
+            f"The store returned {len(content)} different bytes", reason="ObjectDamaged"
+        )
 
 
-# A Profile with its credential
+# Profiles with their credentials
 
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
-    """Take the flags that name a Profile."""
+    """Add the flags that name a Profile."""
     parser.add_argument("profile", nargs="?", default="", metavar="[NAMESPACE/]NAME")
     repeated(
         parser,
@@ -299,13 +319,13 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         help="read the Profile and its Secrets from files, `-` for stdin",
     )
     add_connection(parser)
-    parser.add_argument("-n", "--namespace", default="", help="the namespace of the Profile")
+    parser.add_argument("-n", "--namespace", default="", help="namespace of the Profile")
 
 
 def read_profile(args: argparse.Namespace) -> Location:
-    """Read the Profile that the command line names, with its credential."""
+    """Read the Profile of the command line with its credential."""
     if bool(args.profile) == bool(args.file):
-        raise CommandLineError("Name a Profile of a cluster, or a file with --file")
+        raise CommandLineError("Name either a Profile of a cluster, or a file with --file")
     profile, secrets = _from_files(args) if args.file else _from_cluster(args)
     parsed = resolve_profile(profile, secrets)
     pair = (parsed.key_pair.id, parsed.key_pair.secret) if parsed.key_pair else None
@@ -327,29 +347,31 @@ def _from_cluster(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
 def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
 
     if is_connected(args):
-        raise CommandLineError("--file goes with no cluster")
+        raise CommandLineError("--file cannot be combined with flags for a cluster")
     objects = list(objects_in(args.file))
     profiles = [obj for obj in objects if obj.get("kind") == "Profile"]
     if len(profiles) != 1:
-        raise InvalidProfile(f"{len(profiles)} Profiles are in {', '.join(args.file)}; give one")
+        raise InvalidProfile(
+            f"Found {len(profiles)} Profiles in {', '.join(args.file)}, one is needed"
+        )
     _refuse_unknown_keys(profiles[0])
     secrets: dict[Any, Any] = {}
     for need in needs_of_profile(profiles[0]):
-        for each in objects:
-            if each.get("kind") == "Secret" and each["metadata"]["name"] == need.name:
-                plain = each.get("stringData") or {}
+        for obj in objects:
+            if obj.get("kind") == "Secret" and obj["metadata"]["name"] == need.name:
+                plain = obj.get("stringData") or {}
                 data = {key: b64encode(str(text).encode()).decode() for key, text in plain.items()}
-                secrets[need] = {**each, "data": {**(each.get("data") or {}), **data}}
+                secrets[need] = {**obj, "data": {**(obj.get("data") or {}), **data}}
         if need not in secrets:
             raise InvalidProfile(
-                f"Secret {need.namespace}/{need.name}, which the Profile refers to, is in no file"
+                f"Secret {need.namespace}/{need.name}, which the Profile names, is not in the files"
             )
     return profiles[0], secrets
 
 
 def _refuse_unknown_keys(profile: Any) -> None:
-    """Name what is misspelt: an API server would drop it without a word."""
+    """Refuse unknown keys, which an API server would drop silently."""
     unknown = [*unknown_keys(ProfileObject, profile)]
     if unknown:
         keys = "; ".join(f"{text_of_path(key.path)}{key.meant}" for key in unknown)
-        raise InvalidProfile(f"Nothing reads these keys of the Profile: {keys}")
+        raise InvalidProfile(f"Unknown keys of the Profile: {keys}")

@@ -1,4 +1,4 @@
-"""See which revisions of compositions and functions a cluster has, and who uses them.
+"""List, compare, switch and delete revisions of compositions and functions.
 
 kanister-py revisions list
 kanister-py revisions diff bucket-70ebc69 bucket-1f2e3d4
@@ -6,10 +6,10 @@ kanister-py revisions users function-x-42fd03e
 kanister-py revisions deactivate function-x-42fd03e
 kanister-py revisions gc --dry-run --keep 3
 
-A resource uses a revision of a composition if it holds it, or if its selector would pick it;
-a composition uses one of a function if a step names it or would pick it by its labels.
-`activate` and `deactivate` are for functions whose revisionActivationPolicy is Manual: with
-Automatic the controller would put them back.
+A composite resource uses a CompositionRevision that it pins or that its selector matches. A
+composition uses a FunctionRevision that a step names or that the selector of a step matches.
+`activate` and `deactivate` need a function with the revisionActivationPolicy Manual, because the
+controller sets the states of other functions.
 """
 
 from __future__ import annotations
@@ -58,53 +58,68 @@ _COLOURS: Final = {
     "removed": "red",
     "planned": "dim",
 }
-_KEPT: Final = 10
+_DEFAULT_KEEP: Final = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
     list_ = verbs.add_parser(
         "list",
-        help="every revision, and by how many it is used",
-        description="Every revision, the newest of each composition and function first.",
+        help="list revisions, their states and users",
+        description="List all revisions, the newest of each composition and function first."
+        "\n\nkanister-py revisions list my-composition\n"
+        "kanister-py revisions list --kind function\n",
     )
-    list_.add_argument("owner", metavar="NAME", nargs="?", default="", help="only revisions of it")
+    list_.add_argument(
+        "owner",
+        metavar="NAME",
+        nargs="?",
+        default="",
+        help="only revisions of this composition or function",
+    )
     diff = verbs.add_parser(
         "diff",
-        help="what another revision says otherwise",
-        description="The labels and the content of two revisions, as a unified diff.",
+        help="compare two revisions",
+        description="Print the differences of labels and content as a unified diff."
+        "\n\nkanister-py revisions diff bucket-70ebc69 bucket-1f2e3d4\n",
     )
     diff.add_argument("old", metavar="A")
     diff.add_argument("new", metavar="B")
     users = verbs.add_parser(
-        "users", help="who holds or selects a revision", description="Who uses a revision, and how."
+        "users",
+        help="list the users of a revision",
+        description="List the objects that pin, name or select a revision."
+        "\n\nkanister-py revisions users function-x-42fd03e\n",
     )
     activate = verbs.add_parser(
         "activate",
-        help="have a revision of a function serve",
-        description="Have a revision of a function serve beside those that do.",
+        help="activate a revision of a function",
+        description="Activate a revision of a function, in addition to active ones."
+        "\n\nkanister-py revisions activate function-x-42fd03e\n",
     )
     deactivate = verbs.add_parser(
         "deactivate",
-        help="take a revision of a function out of service",
-        description="Take a revision of a function out of service; calls under way still end.",
+        help="deactivate a revision of a function",
+        description="Deactivate a revision of a function; active calls may end."
+        "\n\nkanister-py revisions deactivate function-x-42fd03e\n",
     )
     for verb_parser in (users, activate, deactivate):
         verb_parser.add_argument("revision", metavar="REV")
-    switch(deactivate, "--force", help="also if it is used, or if no other one serves")
+    switch(deactivate, "--force", help="even if it is used, or if no other revision is active")
     gc = verbs.add_parser(
         "gc",
-        help="delete revisions that nobody uses",
-        description="Delete old revisions that nobody uses; say what stays, and why.",
+        help="delete old unused revisions",
+        description="Delete old revisions without users; list the kept ones with the reason."
+        "\n\nkanister-py revisions gc --dry-run --keep 3\n",
     )
     gc.add_argument(
         "--keep",
         type=whole(1, 10**6),
         metavar="N",
-        help="how many of each are kept whoever uses them; default: "
-        f"revisionHistoryLimit of a function, {_KEPT} of a composition",
+        help="number of revisions to keep even without users; default: "
+        f"revisionHistoryLimit of a function, {_DEFAULT_KEEP} of a composition",
     )
-    switch(gc, "--dry-run", help="say what would go, and delete nothing")
+    switch(gc, "--dry-run", help="list the revisions to delete, and delete nothing")
     for verb_parser in (list_, gc):
         verb_parser.add_argument("--kind", choices=tuple(_KINDS), help="default: both")
     add_output(list_, (*LIST_FORMATS, "markdown"))
@@ -121,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def act(args: argparse.Namespace, cluster: Cluster) -> int:
-    """Do what a command line says on a cluster that is open."""
+    """Run a verb on an open cluster."""
     inventory = read_inventory(cluster, read_functions().registry)
     if args.verb == "list":
         return _list(inventory, args)
@@ -167,18 +182,18 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(known: ListedRevision) -> Sequence[Cell]:
-    uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
-    state = Tint(_state_of(known), _COLOURS.get(known.state, "yellow"))
-    data = known.as_data()
+def _row(revision: ListedRevision) -> Sequence[Cell]:
+    uses = [f"{use.split()[1]} {_number_of(users)}" for use, users in revision.uses.items()]
+    state = Tint(_state_of(revision), _COLOURS.get(revision.state, "yellow"))
+    data = revision.as_data()
     colour = _COLOURS.get(data.get("status") or "")
     runs = Tint(_runs_of(data), colour) if colour else _runs_of(data)
     described = (state, runs, data.get("origin", ""), ", ".join(uses))
-    return (known.kind, known.owner, str(known.number), known.name, *described)
+    return (revision.kind, revision.owner, str(revision.number), revision.name, *described)
 
 
 def _runs_of(data: Mapping[str, Any]) -> str:
-    """Say which version a revision of a function runs, and what it is worth if that is little."""
+    """Return the version that a revision of a function runs, with its status if not supported."""
     runs, status = str(data.get("runs", "")), data.get("status")
     if status in (None, "served"):
         return runs
@@ -186,27 +201,27 @@ def _runs_of(data: Mapping[str, Any]) -> str:
     return f"{runs}, {status}{until if status == 'deprecated' else ''}"
 
 
-def _state_of(known: ListedRevision) -> str:
-    """Say how a revision fares; of one that is meant to serve and does not, why not."""
-    if known.function is None or known.state != "active":
-        return known.state
-    return f"{known.state}, {known.function.why_not_routable}"
+def _state_of(revision: ListedRevision) -> str:
+    """Return the state of a revision; of an active one that is not routable, with the reason."""
+    if revision.function is None or revision.state != "active":
+        return revision.state
+    return f"{revision.state}, {revision.function.why_not_routable}"
 
 
-def _number_of(who: Sequence[str]) -> str:
-    return f"by {len(who)}" if len(who) > 1 else f"by {who[0]}"
+def _number_of(users: Sequence[str]) -> str:
+    return f"by {len(users)}" if len(users) > 1 else f"by {users[0]}"
 
 
 def _diff(old: ListedRevision, new: ListedRevision) -> int:
 
     before, after = (dump_yaml(_content(revision)).splitlines() for revision in (old, new))
-    one, other = (
+    old_title, new_title = (
         f"{revision.name} (revision {revision.number} of {revision.owner})"
         for revision in (old, new)
     )
-    lines = list(unified_diff(before, after, one, other, lineterm=""))
+    lines = list(unified_diff(before, after, old_title, new_title, lineterm=""))
     if not lines:
-        say(f"{old.name} and {new.name} say the same")
+        say(f"{old.name} and {new.name} have the same content")
     for line in lines:
         colour = _COLOUR_OF_LINES.get(line[:1])
         put(Tint(line, colour) if colour else line)
@@ -216,22 +231,22 @@ def _diff(old: ListedRevision, new: ListedRevision) -> int:
 _COLOUR_OF_LINES: Final = {"+": "green", "-": "red", "@": "blue"}
 
 
-def _content(known: ListedRevision) -> dict[str, Any]:
-    """Give what a revision is: not its number, nor how it fares."""
-    spec = dict(spec_of(known.object))
+def _content(revision: ListedRevision) -> dict[str, Any]:
+    """Return the content of a revision, without its number and state."""
+    spec = dict(spec_of(revision.object))
     for key in ("revision", "desiredState"):
         spec.pop(key, None)
-    return {"labels": content_labels(labels_of(known.object)), "spec": spec}
+    return {"labels": content_labels(labels_of(revision.object)), "spec": spec}
 
 
-def _users(known: ListedRevision, form: str) -> int:
+def _users(revision: ListedRevision, form: str) -> int:
     def people() -> Iterable[Line]:
-        rows = [(way, user) for way, who in known.uses.items() for user in who]
+        rows = [(use, user) for use, users in revision.uses.items() for user in users]
         if not rows:
-            return [f"Nobody holds, names or selects {known.name}."]
-        return table(("HOW", "WHO"), rows, markdown=form == "markdown")
+            return [f"No object pins, names or selects {revision.name}."]
+        return table(("USE", "USER"), rows, markdown=form == "markdown")
 
-    write_data({"name": known.name, "usedBy": known.as_data()["usedBy"]}, form, people)
+    write_data({"name": revision.name, "usedBy": revision.as_data()["usedBy"]}, form, people)
     return 0
 
 
@@ -241,50 +256,54 @@ def _users(known: ListedRevision, form: str) -> int:
 def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -> int:
     revision = inventory.find(args.revision)
     state = DesiredState.ACTIVE if args.verb == "activate" else DesiredState.INACTIVE
-    why = _why_not(revision, inventory, state, is_forced=getattr(args, "force", False))
-    if why:
-        raise UsageError(f"{revision.name} stays as it is: {why}", reason="RevisionNotSwitched")
+    obstacle = _obstacle(revision, inventory, state, is_forced=getattr(args, "force", False))
+    if obstacle:
+        raise UsageError(
+            f"{revision.name} is not changed: {obstacle}", reason="RevisionNotSwitched"
+        )
     if revision.function is not None and revision.function.desired_state is state:
-        put(f"{revision.name} is {state} already")
+        put(f"{revision.name} is already {state}")
         return 0
     patch = {
         "metadata": {"resourceVersion": revision.object["metadata"]["resourceVersion"]},
         "spec": {"desiredState": str(state)},
     }
     cluster.patch(FUNCTION_REVISIONS, revision.name, patch)
-    put(f"{revision.name} is {state} now")
+    put(f"{revision.name} is now {state}")
     return 0
 
 
-def _why_not(known: ListedRevision, inventory: Inventory, wanted: Any, *, is_forced: bool) -> str:
-    if known.function is None:
+def _obstacle(
+    revision: ListedRevision, inventory: Inventory, state: DesiredState, *, is_forced: bool
+) -> str:
+    """Return the reason why the state of a revision cannot be changed, or an empty text."""
+    if revision.function is None:
         return (
-            "it is of a composition; change the composition back, or let resources pin it with "
-            "compositionRevisionRef"
+            "it belongs to a composition; change the composition back, or pin the revision in "
+            "compositionRevisionRef of resources"
         )
-    function = inventory.functions.get(known.owner) or {}
+    function = inventory.functions.get(revision.owner) or {}
     policy = spec_of(function).get("revisionActivationPolicy") or "Automatic"
     if function and policy != "Manual":
         return (
-            f"the controller decides for {known.owner}; set its revisionActivationPolicy to "
-            "Manual first, or raise its activeRevisionLimit"
+            f"the controller sets the states of {revision.owner}; set its revisionActivationPolicy "
+            "to Manual first, or raise its activeRevisionLimit"
         )
-    if wanted is DesiredState.ACTIVE or is_forced:
+    if state is DesiredState.ACTIVE or is_forced:
         return ""
-    if known.uses:
-        uses = "; ".join(describe_uses({way: set(who) for way, who in known.uses.items()}))
-        return f"it {uses}; --force does it all the same"
+    if revision.uses:
+        uses = "; ".join(describe_uses(_as_sets(revision.uses)))
+        return f"it {uses}; to deactivate it anyway, use --force"
     siblings = [
-        revision
-        for revision in inventory.revisions
-        if revision.owner == known.owner
-        and revision.name != known.name
-        and revision.function is not None
+        sibling.function
+        for sibling in inventory.revisions
+        if sibling.owner == revision.owner
+        and sibling.name != revision.name
+        and sibling.function is not None
     ]
-    if known.function.is_routable and not any(
-        sibling.function.is_routable for sibling in siblings if sibling.function is not None
-    ):
-        return f"no other revision of {known.owner} serves; --force does it all the same"
+    if revision.function.is_routable and not any(sibling.is_routable for sibling in siblings):
+        owner = revision.owner
+        return f"no other revision of {owner} is routable; to deactivate it anyway, use --force"
     return ""
 
 
@@ -312,15 +331,15 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
             removed.append({"kind": kind, "of": owner, "name": name})
 
     def people() -> Iterator[Line]:
-        goes = "would go" if args.dry_run else "removed"
+        outcome = "would be deleted" if args.dry_run else "deleted"
         rows: list[Sequence[Cell]] = [
-            (entry["kind"], entry["name"], Tint(goes, "red"), "") for entry in removed
+            (entry["kind"], entry["name"], Tint(outcome, "red"), "") for entry in removed
         ]
         rows += [(entry["kind"], entry["name"], "kept", "; ".join(entry["why"])) for entry in kept]
         if not rows:
             yield "There are no revisions."
             return
-        head = ("KIND", "NAME", "WHAT", "WHY")
+        head = ("KIND", "NAME", "OUTCOME", "REASON")
         yield from table(head, rows, markdown=args.output == "markdown")
 
     write_data({"dryRun": args.dry_run, "removed": removed, "kept": kept}, args.output, people)
@@ -332,12 +351,16 @@ def _plan(
 ) -> Any:
     revisions = []
     for revision in family:
-        uses = list(describe_uses({way: set(who) for way, who in revision.uses.items()}))
+        uses = list(describe_uses(_as_sets(revision.uses)))
         if revision.function is not None and revision.function.desired_state is DesiredState.ACTIVE:
             uses.insert(0, "is active")
         revisions.append(Revision(revision.name, revision.number, tuple(uses)))
-    limit = _KEPT if keep is None else keep
+    limit = _DEFAULT_KEEP if keep is None else keep
     if keep is None and family[0].function is not None:
         spec = spec_of(inventory.functions.get(owner) or {})
         limit = history_limit_of(spec.get("revisionHistoryLimit"), spec.get("activeRevisionLimit"))
     return plan_collection(revisions, limit)
+
+
+def _as_sets(uses: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+    return {use: set(users) for use, users in uses.items()}

@@ -1,10 +1,9 @@
-"""Publish the functions and their versions over HTTP: for programs, and as a page for people.
+"""Publish functions and their versions over HTTP, as JSON and as a web page.
 
 kanister-py serve
 kanister-py serve --host 0.0.0.0 --port 8640
 
-Bound to this machine alone unless told otherwise. Ends with 0 when it is stopped, by
-Ctrl-C as by SIGTERM: that is how a server ends.
+By default only this machine can connect. Exits with 0 after Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ _GRACE_SECONDS = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--host", default=DEFAULT_HOST, help="the address to listen on; default: %(default)s"
+        "--host", default=DEFAULT_HOST, help="address to listen on; default: %(default)s"
     )
     parser.add_argument(
         "--port",
         type=port,
         default=DEFAULT_PORT,
-        help="the port to listen on, 0 for any that is free; default: %(default)s",
+        help="port to listen on, 0 for a free one; default: %(default)s",
     )
     parser.add_argument(
         "--log-format",
         choices=("text", "json"),
         default="text",
-        help="how the log on stderr is written; default: %(default)s",
+        help="format of the log on stderr; default: %(default)s",
     )
-    switch(parser, "--access-log", help="log every request")
+    switch(parser, "--access-log", help="log all requests")
 
 
 def run(args: argparse.Namespace) -> int:
     from kanister_py.cli.installed import installed_functions, publication_of
 
     publication = publication_of(installed_functions(is_checked=True))
-    # The port is taken before the work is done: two servers on one port is the commoner mistake.
-    with listening(args.host, args.port) as taken:
+    # Open the port before the slow part: a port in use is the most common mistake.
+    with listening(args.host, args.port) as listener:
         import logging
 
         import uvicorn
@@ -57,12 +56,12 @@ def run(args: argparse.Namespace) -> int:
         from kanister_py.http_api.server import server_config
 
         routes = build_app(publication)
-        app = LocalHostsOnly(routes) if is_loopback(taken) else routes
-        url = _url_of(taken)
-        if not is_loopback(taken):
+        app = LocalHostsOnly(routes) if is_loopback(listener) else routes
+        url = _url_of(listener)
+        if not is_loopback(listener):
             say_warning(
-                f"{url} can be reached from other machines; it is read only, and asks nobody "
-                "who they are"
+                f"{url} can be reached from other machines; it is read only, and clients are not "
+                "authenticated"
             )
         set_up_logging(args.log_format, sys.stderr, "warning")
         logging.getLogger("uvicorn.access").setLevel(logging.INFO)
@@ -72,16 +71,16 @@ def run(args: argparse.Namespace) -> int:
         def stop(_name: str) -> None:
             server.should_exit = True
 
-        # The server stops at signals by itself once it runs, and raises them again afterwards:
-        # they end here, so that the process ends in good order and not by the signal.
+        # uvicorn stops at signals and raises them again afterwards. StopSignals receives them,
+        # so that the process exits normally instead of by the signal.
         with StopSignals() as signals:
             signals.call(stop)
-            # Who reads this may stop it right away.
+            # Printed when signals are handled, because a reader may stop the server at once.
             say(f"Serving {len(publication.registry)} functions on {url}")
-            server.run(sockets=[taken])
+            server.run(sockets=[listener])
     return 0
 
 
-def _url_of(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
+def _url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

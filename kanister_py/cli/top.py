@@ -1,11 +1,11 @@
-"""Watch all runs of a cluster: what is under way, what waits, how the last ones ended.
+"""Show all runs of a cluster: running and pending ones, and the results of ended ones.
 
 kanister-py top
 kanister-py top -A --state failed --since 24h
 kanister-py top -A -o json
 
-On a terminal it goes on until Ctrl-C; elsewhere, or with --once, it prints what is so now. The
-controller's page shows the same in a browser, at /runs.
+On a terminal the table is updated until Ctrl-C. With --once, or if stdout is not a terminal, it
+is printed once. The controller's page /runs shows the same in a browser.
 """
 
 from __future__ import annotations
@@ -47,24 +47,28 @@ _COLOURS: Final = {
     "suspended": "yellow",
 }
 _ACTIVE: Final = ("running", "pending", "suspended")
-_LOOK_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 _SPARE_LINES: Final = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", "--namespace", default="", help="default: that of the context")
-    switch(parser, "-A", "--all-namespaces")
-    parser.add_argument("--state", choices=STATES, default="", help="only those")
-    parser.add_argument("--blueprint", default="", metavar="NAME", help="only runs of this one")
-    parser.add_argument("--schedule", default="", metavar="NAME", help="only runs of this one")
+    parser.add_argument(
+        "-n", "--namespace", default="", help="default: the namespace of the context"
+    )
+    switch(parser, "-A", "--all-namespaces", help="show the runs of all namespaces")
+    parser.add_argument("--state", choices=STATES, default="", help="only runs in this state")
+    parser.add_argument(
+        "--blueprint", default="", metavar="NAME", help="only runs of this Blueprint"
+    )
+    parser.add_argument("--schedule", default="", metavar="NAME", help="only runs of this Schedule")
     parser.add_argument(
         "--since",
         type=seconds_from("1s"),
         default=0.0,
         metavar="DURATION",
-        help="only runs begun since then, and such as are not over; default: all",
+        help="only runs that have not ended or started within this time; default: all",
     )
-    switch(parser, "--once", help="print what is so now, and end")
+    switch(parser, "--once", help="print the table once")
     add_output(parser, LIST_FORMATS)
     add_connection(parser)
 
@@ -75,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
-    """Print the runs of a cluster that are asked for, once or until Ctrl-C."""
+    """Print the selected runs of a cluster, once or until Ctrl-C."""
     namespace = "" if args.all_namespaces else args.namespace or cluster.default_namespace
     query = RunQuery(
         blueprint=args.blueprint,
@@ -105,7 +109,7 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
 
 
 def chosen(overview: ClusterOverview, query: RunQuery, clock: Clock) -> Sequence[RunRow]:
-    """Give the runs that are asked for: what is under way first, then the newest."""
+    """Return the selected runs: first those that have not ended, then the newest."""
     rows = matching_rows(overview.runs().rows, query, clock.now())
     return sorted(rows, key=lambda row: row.state not in _ACTIVE)
 
@@ -118,7 +122,7 @@ def lines_of(
     trouble: str = "",
     is_wide: bool = False,
 ) -> list[Line]:
-    """Set runs in a table under a line that counts them, and what keeps them from being seen."""
+    """Return a table of runs below their counts; `trouble` is the reason for missing runs."""
     before: list[Line] = [[Tint(trouble, "red")]] if trouble else []
     counts = Counter(row.state for row in rows)
     head: list[Cell] = []
@@ -154,7 +158,7 @@ def _row(row: RunRow, now: datetime) -> list[Cell]:
 def _follow(
     overview: ClusterOverview, query: RunQuery, clock: Clock, *, with_namespaces: bool
 ) -> None:
-    """Draw the runs again and again, until a signal comes."""
+    """Redraw the table until a stop signal arrives."""
     screen, is_over = Screen(sys.stdout), False
     with StopSignals() as signals:
         while not is_over:
@@ -162,5 +166,5 @@ def _follow(
             trouble = overview.runs().trouble
             lines = lines_of(rows, clock.now(), with_namespaces=with_namespaces, trouble=trouble)
             screen.draw(lines, ())
-            is_over = bool(signals.wait(_LOOK_SECONDS))
+            is_over = bool(signals.wait(_POLL_SECONDS))
     screen.clear(())

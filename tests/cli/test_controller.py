@@ -117,7 +117,7 @@ def test_a_controller_that_does_nothing_at_all_is_refused(
     kubeconfig.write_text(KUBECONFIG)
     words = ["controller", "--disable-actionsets", "--no-http", "--kubeconfig", str(kubeconfig)]
     assert main(words) == 64
-    assert "--disable-actionsets goes with --enable-compositions" in capsys.readouterr().err
+    assert "--disable-actionsets needs --enable-compositions" in capsys.readouterr().err
 
 
 def test_what_makes_no_sense_is_refused_from_the_environment_too() -> None:
@@ -130,7 +130,7 @@ def test_what_makes_no_sense_is_refused_from_the_environment_too() -> None:
     [
         pytest.param("--namespace", "My_Shop", "", id="capitals"),
         pytest.param("--namespace", "", "", id="nothing"),
-        pytest.param("-n", "shop,billing", "give the flag several times", id="several in one"),
+        pytest.param("-n", "shop,billing", "repeat the flag", id="several in one"),
         pytest.param("--home", "-x", "", id="a dash in front"),
     ],
 )

@@ -193,7 +193,7 @@ def test_the_response_of_a_program_is_printed(
         pytest.param(("nowhere.to:Be",), 1, "No module named", id="no such module"),
         pytest.param(("a b:C",), 1, "not of the form module:Class", id="no class at all"),
         pytest.param(("localhost:1",), 64, "--insecure", id="an address without a how"),
-        pytest.param((), 64, "Give a function and a path", id="nothing"),
+        pytest.param((), 64, "Name a function and a path", id="nothing"),
     ],
 )
 def test_a_target_that_is_none_says_what_one_is(
@@ -261,9 +261,9 @@ def test_cases_that_differ_show_the_difference(
             'context.greeting: expected "bye", found "hello"',
             id="not equal",
         ),
-        pytest.param({"path": "results", "exists": True}, "results: is not there", id="missing"),
-        pytest.param({"path": "context", "exists": False}, "context: is there", id="too much"),
-        pytest.param({"path": "a.b", "equals": 1}, "a.b: is not there", id="nowhere"),
+        pytest.param({"path": "results", "exists": True}, "results: does not exist", id="missing"),
+        pytest.param({"path": "context", "exists": False}, "context: exists", id="too much"),
+        pytest.param({"path": "a.b", "equals": 1}, "a.b: does not exist", id="nowhere"),
         pytest.param({"path": "context", "is": 1}, "must have path, and one of", id="no check"),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_folder_without_cases_is_an_error(
     kanister: CommandLine, tmp_path: Path, program: list[str]
 ) -> None:
     code, output = run_cases(kanister, tmp_path, program)
-    assert (code, "there are no cases below it" in output) == (1, True)
+    assert (code, "contains no cases" in output) == (1, True)
 
 
 # serve
@@ -459,7 +459,7 @@ def reflect(channel: Any, version: str, request: dict[str, Any]) -> dict[str, An
     ("words", "code", "message"),
     [
         pytest.param(("function-auto-ready",), 64, "--tls-certs-dir", id="no certificates"),
-        pytest.param((), 64, "Name a function of the registry", id="nothing"),
+        pytest.param((), 64, "Name an installed function", id="nothing"),
         pytest.param(("a", "--insecure", "--", "sh"), 64, "not both", id="two functions"),
         pytest.param(
             ("--insecure", "--", "no-such-program"),

@@ -193,7 +193,7 @@ def test_a_credential_that_is_missing_is_asked_for(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     done = kanister("profile", "create", "s3", "mine", "--bucket", "b")
     assert done.code == 64
-    assert "--access-key is missing, or AWS_ACCESS_KEY_ID" in done.err
+    assert "--access-key is missing; set it or the variable AWS_ACCESS_KEY_ID" in done.err
 
 
 @pytest.mark.parametrize(
