@@ -174,7 +174,7 @@ def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
     assert main(["run", *words, "--state", str(tmp_path), *again]) == 64
     err = capsys.readouterr().err
     assert f"kanister-py run: {flags} cannot be changed" in err
-    assert "without --resume and --retry-from a new run begins" in err
+    assert "to start a new run, leave out --resume and --retry-from" in err
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_an_actionset_runs_as_its_file_says(
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        pytest.param(["--option", "word=x"], "--option is for the ActionSet", id="an option"),
-        pytest.param(["--object", "Pod/a/b"], "--object is for the ActionSet", id="an object"),
+        pytest.param(["--option", "word=x"], "--option cannot be used with an ActionSet", id="an option"),
+        pytest.param(["--object", "Pod/a/b"], "--object cannot be used with an ActionSet", id="an object"),
     ],
 )
 def test_what_an_actionset_says_itself_is_not_said_again(
@@ -723,7 +723,7 @@ def test_an_action_without_its_workload_says_how_that_is_given(
     path.write_text(BLUEPRINT.replace("command: [x]", 'command: ["{{ .StatefulSet.Name }}"]'))
     assert main(["run", str(path), "pod", *words]) == 1
     summary = capsys.readouterr().err
-    assert ".StatefulSet is not there" in summary
+    assert ".StatefulSet is missing" in summary
     assert ("  fix        --object StatefulSet/NAMESPACE/NAME\n" in summary) is is_lacking
 
 
