@@ -120,9 +120,9 @@ def test_a_fatal_result_ends_with_three_and_what_was_gathered() -> None:
     ("request_", "message"),
     [
         pytest.param(b"\xff\xff garbage", "Not a RenderRequest", id="garbage"),
-        pytest.param({}, "this asks for nothing", id="nothing"),
-        pytest.param({"operation": {}}, "this asks for operation", id="an operation"),
-        pytest.param({"composite": {}}, "composite.compositeResource: Must be given", id="no XR"),
+        pytest.param({}, "found nothing", id="nothing"),
+        pytest.param({"operation": {}}, "found operation", id="an operation"),
+        pytest.param({"composite": {}}, "composite.compositeResource: Is required", id="no XR"),
         pytest.param(
             composite(template("x: ["), functions=[{"name": "other", "address": "localhost:1"}]),
             "cannot run Composition pipeline step",

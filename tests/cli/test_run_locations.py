@@ -110,7 +110,7 @@ def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
     assert json.loads(out)["locations"] == str(stores)
     first, *_, last = [each for each in err.splitlines() if str(stores) in each]
     assert "instead of all object stores" in first
-    assert "stored in" in last
+    assert "objects in" in last
 
 
 def test_a_folder_that_stood_in_when_a_run_began_stands_in_when_it_is_done_again(
