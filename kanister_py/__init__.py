@@ -1,7 +1,7 @@
 """Versioned functions for Kubernetes data workflows and compositions.
 
-Everything that is meant for other programs is listed in `__all__`; it is loaded
-when first used, so that importing the package costs nothing.
+`__all__` lists the public interface. The names are imported when they are first used, which keeps
+the import of the package cheap.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "run",
 ]
 
-_HOMES = {
+_MODULES = {
     "KanisterError": "kanister_py.core.errors",
     "register": "kanister_py.wiring",
     "run": "kanister_py.runs",
@@ -54,12 +54,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:

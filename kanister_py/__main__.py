@@ -1,4 +1,4 @@
-"""`python -m kanister_py` is `kanister-py`."""
+"""Entry point of `python -m kanister_py`."""
 
 import sys
 

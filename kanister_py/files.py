@@ -1,4 +1,4 @@
-"""Whole files: a reader finds what was there before or all that is new, never a part."""
+"""Atomic writes of files: readers see the old content or the new content, never a part."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import os
 from pathlib import Path
 
 
-def write_whole(
+def write_atomically(
     path: Path, data: bytes, mode: int = 0o600, *, is_shared: bool = False, is_durable: bool = False
 ) -> None:
-    """Put a file in the place of another at once; what fails leaves that one as it was.
+    """Replace a file atomically. If the write fails, the old file is unchanged.
 
-    It is written beside it first: as `.part-…` if it `is_shared`, so that several processes may
-    write it at the same time, or else under a name that the next attempt finds again.
+    The content is first written to a temporary file in the same folder. With `is_shared` its name
+    is unique, so that several processes may write the file at the same time; otherwise the next
+    attempt replaces the temporary file of a failed one.
     """
     name = f".part-{os.urandom(8).hex()}" if is_shared else f"{path.name}.new"
-    begun = path.with_name(name)
+    temporary = path.with_name(name)
     try:
-        begun.unlink(missing_ok=True)
-        file = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        temporary.unlink(missing_ok=True)
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(file, "wb") as stream:
                 os.fchmod(file, mode)
@@ -26,10 +27,10 @@ def write_whole(
                 if is_durable:
                     stream.flush()
                     os.fsync(file)
-            begun.replace(path)
+            temporary.replace(path)
         except BaseException:
-            begun.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        # The user knows the file, not the one that is written first.
+        # Report the name that the user gave, not that of the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error

@@ -1,11 +1,12 @@
-"""Calls in a process of their own, with limits on processor time, memory and waiting.
+"""Calls of functions in a separate process, with limits on processor time, memory and waiting.
 
-    calls = LimitedCalls("kanister_py.core.templates.execution:execute_pickled")
-    answer = calls(payload)
+calls = LimitedCalls("kanister_py.core.templates.execution:execute_pickled")
 
-The process is a fresh interpreter, never a fork: a fork of a process with threads may hang.
-It is kept for the next call, and ends when it had nothing to do for a while. Both sides
-speak bytes, each message behind its length.
+response = calls(payload)
+
+The process is a new interpreter instead of a fork, because a fork of a process with threads may
+hang. It is reused for later calls and ends when it is idle for some time. Messages are bytes with
+their length in front.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from kanister_py.gotemplate.errors import LimitExceeded
 _HEADER: Final = 8
 _IDLE_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.1
-# An answer is at most this long, in bytes; the largest texts have 16 MiB.
-_MOST_ANSWERED: Final = 128 * 1024 * 1024
+# Maximum size of a response in bytes. The largest texts have 16 MiB.
+_MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
 _OUT_OF_MEMORY: Final = 3
 
 
 class CallStopped(Exception):
-    """A call did not come to its end.
+    """A call was stopped before it finished.
 
-    `limit` is what it ran into: time, memory, stopped if the caller asked for it, or fault
-    if the process ended for another reason.
+    `limit` is the reason: time, memory, stopped (by the caller), or fault if the process ended
+    unexpectedly.
     """
 
     def __init__(self, limit: str, why: str) -> None:
@@ -50,10 +51,10 @@ class CallStopped(Exception):
 
 
 class Bounds(NamedTuple):
-    """Limits of one call, and how many calls run at once.
+    """Limits of a call, and the number of concurrent calls.
 
-    `wall_seconds` also bounds calls that compute nothing; `waiting` is how many callers
-    may wait for a free process, beyond which they are refused at once.
+    `wall_seconds` also limits calls that only wait. `waiting` is the maximum number of callers that
+    wait for a free process; further calls are refused at once.
     """
 
     cpu_seconds: int = 10
@@ -71,7 +72,7 @@ def _not_stopped() -> bool:
 
 
 class LimitedCalls:
-    """Caller of one function `module:name` of bytes to bytes. Safe for threads."""
+    """Calls a function `module:name`, from bytes to bytes, with limits. Thread-safe."""
 
     def __init__(self, function: str, bounds: Bounds = DEFAULT) -> None:
         self._function = function
@@ -79,42 +80,42 @@ class LimitedCalls:
         self._idle: list[_Worker] = []
         self._lock = Lock()
         self._slots = BoundedSemaphore(bounds.processes)
-        self._room = BoundedSemaphore(bounds.processes + bounds.waiting)
+        self._capacity = BoundedSemaphore(bounds.processes + bounds.waiting)
         atexit.register(self.close)
 
     def __call__(self, payload: bytes, is_stopped: Callable[[], bool] = _not_stopped) -> bytes:
-        """Return the function's answer; raises CallStopped.
+        """Return the response of the function. Raises CallStopped.
 
-        `is_stopped` is asked several times a second; the process is killed once it is true.
+        `is_stopped` is polled several times a second. If it returns True, the process is killed.
         """
-        if not self._room.acquire(blocking=False):
+        if not self._capacity.acquire(blocking=False):
             raise CallStopped("time", "too many calls are waiting")
         try:
             deadline = time.monotonic() + self._bounds.wall_seconds
             while not self._slots.acquire(timeout=_POLL_SECONDS):
                 _check(deadline, is_stopped)
             try:
-                return self._answer(payload, deadline, is_stopped)
+                return self._call(payload, deadline, is_stopped)
             finally:
                 self._slots.release()
         finally:
-            self._room.release()
+            self._capacity.release()
 
-    def _answer(self, payload: bytes, deadline: float, is_stopped: Callable[[], bool]) -> bytes:
+    def _call(self, payload: bytes, deadline: float, is_stopped: Callable[[], bool]) -> bytes:
         while True:
             worker, is_fresh = self._worker()
-            answer = None
+            response = None
             try:
-                answer = worker.call(payload, deadline, is_stopped)
-                if answer is not None:
-                    return answer
+                response = worker.call(payload, deadline, is_stopped)
+                if response is not None:
+                    return response
             finally:
-                if answer is None:
+                if response is None:
                     worker.kill()
                 else:
                     with self._lock:
                         self._idle.append(worker)
-            # A process that had nothing to do for long may end while it is being asked.
+            # An idle process may end at the moment when it is called.
             if is_fresh or not worker.ended_idle:
                 raise worker.why_ended(self._bounds)
 
@@ -128,7 +129,7 @@ class LimitedCalls:
         return _Worker(self._function, self._bounds), True
 
     def close(self) -> None:
-        """End the processes that wait for work."""
+        """End the idle processes."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -137,18 +138,18 @@ class LimitedCalls:
 
 def _check(deadline: float, is_stopped: Callable[[], bool]) -> None:
     if is_stopped():
-        raise CallStopped("stopped", "it was stopped")
+        raise CallStopped("stopped", "the call was stopped")
     if time.monotonic() > deadline:
-        raise CallStopped("time", "it takes too long")
+        raise CallStopped("time", "the call takes too long")
 
 
 class _Worker:
-    """One process. Used by one thread at a time."""
+    """Process that is used by one thread at a time."""
 
     def __init__(self, function: str, bounds: Bounds) -> None:
         root = str(Path(__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), root)))
-        # Nothing else of the environment: it may hold credentials.
+        # Pass on no other variables, because they may contain credentials.
         environment = {"PYTHONPATH": path, "PATH": os.environ.get("PATH", os.defpath)}
         limits = f"{bounds.cpu_seconds} {bounds.memory_bytes}"
         self._owner = os.getpid()
@@ -158,50 +159,50 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            # Ctrl-C is for the caller, who then stops the call.
+            # Ctrl-C must only reach the caller, which then stops the call.
             start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests = self._process.stdin.fileno()
-        self._answers = self._process.stdout.fileno()
+        self._responses = self._process.stdout.fileno()
         os.set_blocking(self._requests, False)
 
     @property
     def is_usable(self) -> bool:
-        """Whether it runs, and belongs to this process: a fork must not share its pipes."""
+        """Whether the process runs and is a child of this process. Forks must not use its pipes."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     def call(self, payload: bytes, deadline: float, is_stopped: Callable[[], bool]) -> bytes | None:
-        """Return the answer; None if the process ended instead."""
-        left = memoryview(len(payload).to_bytes(_HEADER, "big") + payload)
-        answer = bytearray()
+        """Return the response, or None if the process ended."""
+        remaining = memoryview(len(payload).to_bytes(_HEADER, "big") + payload)
+        response = bytearray()
         size = math.inf
         with selectors.DefaultSelector() as selector:
             selector.register(self._requests, selectors.EVENT_WRITE)
-            selector.register(self._answers, selectors.EVENT_READ)
-            while len(answer) < size:
+            selector.register(self._responses, selectors.EVENT_READ)
+            while len(response) < size:
                 for key, _ in selector.select(_POLL_SECONDS):
                     if key.fd == self._requests:
                         try:
-                            left = left[os.write(self._requests, left) :]
+                            remaining = remaining[os.write(self._requests, remaining) :]
                         except BlockingIOError:
                             continue
                         except BrokenPipeError:
                             return None
-                        if not left:
+                        if not remaining:
                             selector.unregister(self._requests)
                         continue
-                    part = os.read(self._answers, 1 << 20)
-                    if not part:
+                    chunk = os.read(self._responses, 1 << 20)
+                    if not chunk:
                         return None
-                    answer += part
-                    if size == math.inf and len(answer) >= _HEADER:
-                        size = _HEADER + int.from_bytes(answer[:_HEADER], "big")
-                        if size > _MOST_ANSWERED:
-                            raise CallStopped("memory", "its answer is too long")
+                    response += chunk
+                    if size == math.inf and len(response) >= _HEADER:
+                        size = _HEADER + int.from_bytes(response[:_HEADER], "big")
+                        if size > _MAX_RESPONSE_BYTES:
+                            raise CallStopped("memory", "the response is too large")
                 _check(deadline, is_stopped)
-        return bytes(answer[_HEADER:])
+        return bytes(response[_HEADER:])
 
     @property
     def ended_idle(self) -> bool:
@@ -211,22 +212,22 @@ class _Worker:
         code = self._process.wait()
         if code == -signal.SIGXCPU:
             seconds = bounds.cpu_seconds
-            return CallStopped("time", f"it takes more than {seconds} s of processor time")
+            return CallStopped("time", f"the call takes more than {seconds} s of processor time")
         if code in (_OUT_OF_MEMORY, -signal.SIGKILL):
             megabytes = bounds.memory_bytes // (1024 * 1024)
-            return CallStopped("memory", f"it takes more than {megabytes} MiB of memory")
-        return CallStopped("fault", f"its process ended with code {code}")
+            return CallStopped("memory", f"the call takes more than {megabytes} MiB of memory")
+        return CallStopped("fault", f"the process ended with code {code}")
 
     def kill(self) -> None:
         if self._owner != os.getpid():
-            # A copy made by a fork: the process is not ours to wait for.
+            # This is a fork, which cannot wait for the process of its parent.
             self._process.returncode = 0
             return
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
-        # One that has ended by itself keeps its own code.
+        # The exit code of a process that has already ended is unchanged.
         self._process.kill()
         self._process.wait()
 
@@ -237,7 +238,7 @@ class _Worker:
 def template_calls(
     bounds: Bounds = DEFAULT,
 ) -> Callable[[bytes, Callable[[], bool]], bytes]:
-    """Make a caller for packed executions of templates; it raises LimitExceeded."""
+    """Return a caller for pickled executions of templates; raises LimitExceeded."""
     calls = LimitedCalls("kanister_py.core.templates.execution:execute_pickled", bounds)
 
     def execute(payload: bytes, is_stopped: Callable[[], bool]) -> bytes:
@@ -250,16 +251,16 @@ def template_calls(
 
 
 execute_template: Final = template_calls()
-"""The caller that all templates of this process share."""
+"""Caller that all templates of this process share."""
 
 
-# The process
+# Code of the separate process
 
 
 def _serve(function: str, cpu_seconds: int, memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    requests, responses = sys.stdin.buffer, sys.stdout.buffer
     module, _, name = function.partition(":")
     call = getattr(import_module(module), name)
     while _has_request(requests):
@@ -268,15 +269,15 @@ def _serve(function: str, cpu_seconds: int, memory_bytes: int) -> None:
             return
         payload = requests.read(int.from_bytes(header, "big"))
         used = resource.getrusage(resource.RUSAGE_SELF)
-        most = math.ceil(used.ru_utime + used.ru_stime) + cpu_seconds
-        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+        max_seconds = math.ceil(used.ru_utime + used.ru_stime) + cpu_seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (max_seconds, resource.RLIM_INFINITY))
         try:
-            answer = call(payload)
+            response = call(payload)
         except MemoryError:
             sys.exit(_OUT_OF_MEMORY)
-        answers.write(len(answer).to_bytes(_HEADER, "big") + answer)
-        answers.flush()
-        del payload, answer
+        responses.write(len(response).to_bytes(_HEADER, "big") + response)
+        responses.flush()
+        del payload, response
 
 
 def _has_request(stream: IO[bytes]) -> bool:

@@ -1,6 +1,6 @@
-"""Runs from Python: run, plan, take up and repeat the actions of blueprints.
+"""Python interface for runs: run, plan, resume and retry the actions of Blueprints.
 
-What a run needs is brought together in `wiring`; here is only what runs.
+`wiring` builds the components of a run.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ def run_blueprint(
     object: str | Mapping[str, Any] | None = None,  # noqa: A002 # as an ActionSet calls it
     options: Mapping[str, str] | None = None,
     settings: RunSettings | None = None,
-    **more: Any,
+    **action_fields: Any,
 ) -> Run:
-    """Run one action of a blueprint, and give the run, which is under way.
+    """Run an action of a Blueprint, and return the started run.
 
-    `object` is what it acts on, as a reference or as `Kind/namespace/name`. All else
-    that an ActionSet's action may say goes into `more`, in its words in Python
-    (`preferred_version`, `pod_labels`); where and how it runs, into `settings`.
+    `object` is a reference, or text such as `Kind/namespace/name`. `action_fields` are other fields
+    of an action in an ActionSet, in snake case (`preferred_version`, `pod_labels`). `settings`
+    select the cluster and the options of the run.
     """
     settings = settings or RunSettings()
-    where = settings.namespace
-    located, spec = build_action(blueprint, action, object, options, where, more)
-    return wiring.start_run(header_of_action(located, spec, settings.name, where), settings)
+    namespace = settings.namespace
+    located, spec = build_action(blueprint, action, object, options, namespace, action_fields)
+    return wiring.start_run(header_of_action(located, spec, settings.name, namespace), settings)
 
 
 def plan_blueprint(
@@ -73,21 +73,23 @@ def plan_blueprint(
     options: Mapping[str, str] | None = None,
     at: Mapping[str, Version] | None = None,
     settings: RunSettings | None = None,
-    **more: Any,
+    **action_fields: Any,
 ) -> Plan:
-    """Say what `run_blueprint` would do, without doing it; `at` names other releases."""
+    """Plan `run_blueprint` without side effects. `at` maps packages to other releases."""
     settings = settings or RunSettings()
-    where = settings.namespace
-    located, spec = build_action(blueprint, action, object, options, where, more)
+    namespace = settings.namespace
+    located, spec = build_action(blueprint, action, object, options, namespace, action_fields)
     clock = settings.clock or wiring.system_clock()
     registry = settings.registry or wiring.read_functions().registry
     effects = wiring.system_effects(clock)
     is_real = settings.cluster is not None
-    given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict, is_real)
+    circumstances = Circumstances(
+        registry, clock.now(), effects, at or {}, settings.is_strict, is_real
+    )
     with ExitStack() as stack:
         cluster, _, _ = wiring.cluster_of(settings, clock, stack)
-        wanted = parse_action_spec(parse_document(json.dumps(spec)))
-        return plan_action(located.blueprint, wanted, cluster, given)
+        action_spec = parse_action_spec(parse_document(json.dumps(spec)))
+        return plan_action(located.blueprint, action_spec, cluster, circumstances)
 
 
 def run(
@@ -100,14 +102,15 @@ def run(
     state: Path | None = None,
     pods: str = "",
     locations: Path | None = None,
-    **more: Any,
+    **action_fields: Any,
 ) -> Run:
-    """Run one action of a blueprint in the background; `wait()` for its end.
+    """Run an action of a Blueprint in the background; call `wait()` for its end.
 
-        outcome = kanister_py.run("blueprint.yaml", "hello", objects=[...]).wait()
-        assert outcome.is_complete, outcome.error
+    outcome = kanister_py.run("blueprint.yaml", "hello", objects=[...]).wait()
 
-    `functions` are classes of your own, in place of all others; `more` is as for
+    assert outcome.is_complete, outcome.error
+
+    `functions` are classes that replace all registered functions. `action_fields` are passed to
     `run_blueprint`.
     """
     settings = RunSettings(
@@ -118,7 +121,7 @@ def run(
         locations=locations,
         registry=wiring.registry_of(*functions) if functions else None,
     )
-    return run_blueprint(blueprint, action, settings=settings, **more)
+    return run_blueprint(blueprint, action, settings=settings, **action_fields)
 
 
 def run_actionset(
@@ -126,9 +129,9 @@ def run_actionset(
     blueprints: Sequence[LocatedBlueprint | Mapping[str, Any]],
     settings: RunSettings | None = None,
 ) -> Run:
-    """Run an ActionSet as its manifest states it, with the blueprints it names.
+    """Run an ActionSet with its Blueprints.
 
-    What its metadata leave out, the settings say.
+    The settings provide a name and a namespace if the metadata have none.
     """
     settings = settings or RunSettings()
     header = header_of_actionset(actionset, blueprints, settings.name, settings.namespace)
@@ -136,13 +139,13 @@ def run_actionset(
 
 
 def resume_run(name: str, settings: RunSettings) -> Run:
-    """Take up a run where its process left it; the last one, if no name is given."""
+    """Resume an interrupted run, or the last run if no name is given."""
     _check_state(settings)
     return wiring.start_run(None, settings, name)
 
 
 def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
-    """Start a run anew that takes over what an earlier one completed before a phase."""
+    """Retry an earlier run from a phase, with the results of the phases before it."""
     _check_state(settings)
     with wiring.state_folder(settings) as folder:
         recorded = folder.read_run(name)
@@ -152,16 +155,16 @@ def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
 
 
 def _check_state(settings: RunSettings) -> None:
-    """Refuse to look for an earlier run in a folder that is not there, which would be made."""
+    """Raise UsageError if the state folder does not exist; opening it would create it."""
     if settings.state is not None and not Path(settings.state).exists():
-        message = f"State folder {settings.state} is not there: no run was kept in it"
+        message = f"State folder {settings.state} does not exist, so it contains no run"
         raise UsageError(message, reason="RunNotFound")
 
 
 def read_hosting(name: str, settings: RunSettings) -> RunSettings:
-    """Give settings with what ran an earlier run's pods, and what stood in for its stores.
+    """Return settings with the pod runner and store locations of an earlier run.
 
-    What the settings say themselves counts.
+    Values in the given settings take precedence.
     """
     _check_state(settings)
     with wiring.state_folder(settings) as folder:
@@ -173,7 +176,7 @@ def read_hosting(name: str, settings: RunSettings) -> RunSettings:
 
 
 def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
-    """Give what an earlier run in a state folder left behind."""
+    """Return the artifacts of an earlier run in a state folder."""
     _check_state(settings)
     with wiring.state_folder(settings) as folder:
         recorded = folder.read_run(name)

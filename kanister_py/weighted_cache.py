@@ -14,8 +14,8 @@ Value = TypeVar("Value")
 class WeightedCache(Generic[Key, Value]):
     """Thread-safe cache that drops the least recently used entries above a total weight."""
 
-    def __init__(self, most_weight: int) -> None:
-        self._most_weight = most_weight
+    def __init__(self, max_weight: int) -> None:
+        self._max_weight = max_weight
         self._lock = Lock()
         self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._weight = 0
@@ -34,12 +34,12 @@ class WeightedCache(Generic[Key, Value]):
             before = self._entries.pop(key, None)
             if before is not None:
                 self._weight -= before[1]
-            if weight > self._most_weight:
+            if weight > self._max_weight:
                 return []
             self._entries[key] = (value, weight)
             self._weight += weight
             dropped = []
-            while self._weight > self._most_weight:
+            while self._weight > self._max_weight:
                 dropped.append(self._entries.popitem(last=False)[1][1])
                 self._weight -= dropped[-1]
             return dropped

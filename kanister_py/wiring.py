@@ -1,4 +1,4 @@
-"""Wiring: the one place that picks adapters and fills registries."""
+"""Wiring: the only module that chooses adapters and builds registries."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _T = TypeVar("_T")
 
 
 class Functions(NamedTuple):
-    """Everything that is registered, and what could not be."""
+    """Registered functions, and plugins that could not be loaded."""
 
     registry: Registry[FunctionEntry]
     broken: tuple[PluginBroken, ...] = ()
@@ -85,7 +85,7 @@ class Functions(NamedTuple):
 
 @contextmanager
 def traced() -> Iterator[None]:
-    """Trace whatever happens in the block, to where the standard OTEL_* variables say."""
+    """Trace the block, and export to the target in the OTEL_* variables."""
     from kanister_py.ports.tracing import trace_with
 
     try:
@@ -105,14 +105,14 @@ def traced() -> Iterator[None]:
 
 
 def notice_receivers(origins: Sequence[str]) -> NoticeReceivers:
-    """Give what brings notices to where they may go."""
+    """Return the client that delivers notices to the allowed origins."""
     from kanister_py.adapters.notices_http import HttpNotices
 
     return HttpNotices(origins)
 
 
 def object_stores(locations: Path | None = None) -> ObjectStores:
-    """Return the object stores of Profiles; with `locations`, a folder below it replaces each."""
+    """Return the object stores of Profiles. `locations` replaces them by subfolders of a folder."""
     from kanister_py.adapters.object_store_obstore import ObstoreStores
 
     return ObstoreStores(locations)
@@ -120,7 +120,7 @@ def object_stores(locations: Path | None = None) -> ObjectStores:
 
 @lru_cache(maxsize=1)
 def read_functions() -> Functions:
-    """Register what comes with us, what the installed plugins bring, and what programs register."""
+    """Register the built-in functions, those of installed plugins, and those of this program."""
     functions = build_functions(read_catalogue())
     builder = RegistryBuilder(functions.registry)
     for source, function in _registered:
@@ -133,18 +133,18 @@ def build_functions(
     targets: Mapping[str, Mapping[str, str]] = BUILTIN_FUNCTIONS,
     plugins: Iterable[EntryPoint] | None = None,
 ) -> Functions:
-    """Fill a registry from a record, the code it speaks of, and plugins.
+    """Build a registry from versions.yaml, the built-in code and plugins.
 
-    A plugin that is broken is left out and reported; the others stay.
+    A broken plugin is reported and left out.
     """
     source = Source(DISTRIBUTION, installed_release(), catalogue.releases, is_ours=True)
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     for entries in catalogued_entries(catalogue, targets, source):
         builder.add(entries, default_of(entries))
     broken = []
-    found = installed_plugins() if plugins is None else plugins
-    for plugin in sorted(found, key=lambda each: (each.name, each.value)):
-        # An entry point names one function, or a list of them that is taken as a whole.
+    entry_points = installed_plugins() if plugins is None else plugins
+    for plugin in sorted(entry_points, key=lambda point: (point.name, point.value)):
+        # An entry point may list several functions, which are registered all or none.
         trial = RegistryBuilder(builder.build())
         try:
             _register(trial, *load_plugin(plugin))
@@ -161,11 +161,11 @@ _registered: list[tuple[Source, Any]] = []
 
 
 def register(function: _T, *, package: str = "local", release: str = "0.0.0") -> _T:
-    """Register a function of a program, as the entry point of an installed package would.
+    """Register a function of this program, like the entry point of an installed package.
 
-    A class that is a function, or that lists versions of one, removed ones included; what it
-    deprecates is counted in the releases of `package`, which is in `release` now. Counts for
-    all that begins later. Refused with `RegistrationRefused`, and then nothing changes.
+    The class is a function, or lists the versions of one, including removed ones. Deprecations
+    count in the releases of `package`, whose current release is `release`. Applies to runs that
+    start later. Raises RegistrationRefused without changing anything.
     """
     source = Source(package, release_of_text(release))
     _register(RegistryBuilder(read_functions().registry), source, [function])
@@ -183,14 +183,16 @@ def _register(
 
 
 def registry_of(*functions: Any, distribution: str = "local") -> Registry[FunctionEntry]:
-    """Register functions by hand, for tests."""
+    """Build a registry of the given functions, for tests."""
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     _register(builder, Source(distribution, Version(0, 0, 0)), functions)
     return builder.build()
 
 
 def check_everything(functions: Functions) -> Functions:
-    """Load all code that is served: what is wrong with ours stops here, a plugin's is left out."""
+    """Load the code of all available versions. Broken plugins are left out; errors in our code
+    raise.
+    """
     registry, broken = load_functions(functions.registry)
     return Functions(registry, (*functions.broken, *broken))
 
@@ -203,10 +205,10 @@ def open_cluster(
     in_cluster: bool = False,
     pool_size: int = 0,
 ) -> KubeCluster:
-    """Open a real cluster, which the caller closes.
+    """Open a cluster. The caller must close it.
 
-    What is named wins; without a name it is the kubeconfig of the environment, the
-    cluster around this pod, or the kubeconfig at home, in this order.
+    Arguments take precedence; otherwise the kubeconfig of the environment is used, the cluster of
+    this pod, or the kubeconfig in the home directory, in this order.
     """
     from kanister_py.adapters.cluster_kube.cluster import KubeCluster
     from kanister_py.adapters.cluster_kube.connection import ClusterChoice
@@ -215,24 +217,24 @@ def open_cluster(
     return KubeCluster(choice, pool_size=pool_size) if pool_size else KubeCluster(choice)
 
 
-def memory_cluster(clock: Clock, **more: Any) -> MemoryCluster:
-    """Make an empty cluster in memory."""
+def memory_cluster(clock: Clock, **cluster_options: Any) -> MemoryCluster:
+    """Create an empty cluster in memory."""
     from kanister_py.embedded.cluster.cluster import MemoryCluster
 
-    return MemoryCluster(clock=clock, **more)
+    return MemoryCluster(clock=clock, **cluster_options)
 
 
 def process_pods(
     clock: Clock, state: Path | None = None, locations: Path | None = None
 ) -> ProcessPodRunner:
-    """Make the runner of pods as processes of this machine, which the caller closes."""
+    """Create the runner of pods as local processes. The caller must close it."""
     from kanister_py.embedded.pods.runner import ProcessPodRunner
 
     return ProcessPodRunner(clock, state=state, locations=locations)
 
 
 def pods_warning() -> str:
-    """Return what a user should know before pods run as processes."""
+    """Return the warning about pods that run as processes."""
     from kanister_py.embedded.pods import WARNING
 
     return WARNING
@@ -241,7 +243,7 @@ def pods_warning() -> str:
 def attach_pods(
     cluster: MemoryCluster, runner: PodRunner, clock: Clock, stack: ExitStack
 ) -> PodHost:
-    """Run the pods of a cluster in memory, those of its workloads included."""
+    """Run the pods of a cluster in memory, including those of its workloads."""
     from kanister_py.embedded.pods.pod_host import PodHost
 
     pods = PodHost(cluster, runner, clock)
@@ -258,7 +260,7 @@ def follow(
     clock: Clock,
     stack: ExitStack,
 ) -> None:
-    """Act on every object of a kind that appears or changes, for as long as asked."""
+    """Call `act` for every object of a kind that appears or changes, until the stack is closed."""
     from kanister_py.embedded.pods.following import follow_objects
 
     cache = follow_objects(cluster, resource, act, lambda _: None, clock)
@@ -273,7 +275,7 @@ def system_clock() -> Clock:
 
 
 def system_effects(clock: Clock) -> Effects:
-    """Give what templates may see of the machine."""
+    """Return the access of templates to this machine."""
     from kanister_py.adapters.effects_system import system_effects as effects
 
     return effects(clock)
@@ -286,14 +288,14 @@ def certificates(clock: Clock) -> Certificates:
 
 
 def lines_of_controller(server: str, token: str, ca_file: str = "") -> LinesOverHttp:
-    """Read the log lines of phases from the endpoint of a controller."""
+    """Return a client for the log lines of phases from the endpoint of a controller."""
     from kanister_py.adapters.controller_http import LinesOverHttp
 
     return LinesOverHttp(server, token, ca_file)
 
 
 def start_run(header: Header | None, settings: RunSettings, name: str = "") -> Run:
-    """Bring everything together that a run needs, and set it going; without a header, again."""
+    """Build the components of a run and start it. Without a header, resume a run."""
     from contextlib import ExitStack
 
     clock = settings.clock or system_clock()
@@ -301,7 +303,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
         folder = stack.enter_context(state_folder(settings)) if settings.state is not None else None
         runner = _runner(settings, clock, stack)
         cluster, own, pods = cluster_of(settings, clock, stack, folder, runner)
-        # These take a while to load; the first process of pods starts meanwhile.
+        # Importing these modules takes time, in which the first process for pods starts.
         from kanister_py.executor.function_source import FunctionSource
         from kanister_py.executor.phase_context import Surroundings
         from kanister_py.executor.run.background import Run
@@ -312,7 +314,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
 
         recorded = None
         if header is None:
-            assert folder is not None  # a run that resumes has one
+            assert folder is not None  # required for resuming
             recorded = folder.read_run(name)
             header = Header.of(recorded.header)
         if runner is not None and settings.locations is None:
@@ -321,55 +323,59 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             check_stores(cluster, header.actionset, object_stores().open, runner.why_hidden)
         journal = None
         if folder is not None:
-            kept = (own, own.save) if own is not None else None
-            stated = header.as_dict() | settings.hosting
-            journal = stack.enter_context(folder.journal(header.name, stated, recorded, kept))
+            saved_cluster = (own, own.save) if own is not None else None
+            header_data = header.as_dict() | settings.hosting
+            journal = stack.enter_context(
+                folder.journal(header.name, header_data, recorded, saved_cluster)
+            )
         registry = settings.registry or read_functions().registry
-        around = Surroundings(
+        surroundings = Surroundings(
             cluster,
             clock,
             Workers(settings.workers),
             SharedWatches(cluster, clock),
             system_effects(clock),
-            # A kept cluster knows nothing of what a killed process made last.
+            # After a kill, a restored cluster may lack the last changes of its process.
             may_lag=own is not None and recorded is not None,
             checks_access=settings.checks_access,
             stores=object_stores(settings.locations),
         )
         course, status = replay_outcomes(header, recorded.outcomes if recorded is not None else ())
-        work = ActionSetRun(
+        actionset_run = ActionSetRun(
             course,
             FunctionSource(registry, load_function, settings.is_strict),
-            around,
+            surroundings,
             journal=journal,
             status=status,
             observer=settings.observer,
         )
         run = Run(
             header.name,
-            work,
+            actionset_run,
             clock,
             before=pods.wait_until_workloads_ready if pods is not None else None,
             close=partial(_close_run, stack.pop_all(), runner),
         )
         return run.start()
-    raise AssertionError("an exit stack swallows nothing")
+    raise AssertionError("unreachable: the exit stack does not suppress exceptions")
 
 
 def _close_run(stack: ExitStack, runner: ProcessPodRunner | None) -> Sequence[Notice]:
-    """Let go of what a run needed, and say what ended with it."""
-    ended = runner.claims_that_end() if runner is not None else ()
+    """Release the resources of a run, and return notices about lost volumes."""
+    lost_claims = runner.claims_that_end() if runner is not None else ()
     stack.close()
-    if not ended:
+    if not lost_claims:
         return ()
     from kanister_py.core.notices import Notice
 
-    message = f"What pods wrote into {', '.join(ended)} ended with the run; --state DIR keeps it"
+    message = (
+        f"The data in {', '.join(lost_claims)} were deleted with the run; --state DIR keeps them"
+    )
     return (Notice("VolumesNotKept", message),)
 
 
 def _runner(settings: RunSettings, clock: Clock, stack: ExitStack) -> ProcessPodRunner | None:
-    """Give what runs the pods of a run's own cluster."""
+    """Return the pod runner for the cluster of a run, or None."""
     if settings.cluster is not None or not settings.pods:
         return None
     state = settings.state / "pods" if settings.state is not None else None
@@ -385,19 +391,19 @@ def cluster_of(
     folder: StateFolder | None = None,
     runner: ProcessPodRunner | None = None,
 ) -> tuple[Cluster, MemoryCluster | None, PodHost | None]:
-    """Give the cluster of a run; that it is a new one in memory; and who runs its pods."""
+    """Return the cluster of a run, the same if it is in memory, and the host of its pods."""
     if settings.cluster is not None:
         return settings.cluster, None, None
     cluster = memory_cluster(clock, default_namespace=settings.namespace)
-    if folder is not None and (kept := folder.read_cluster()) is not None:
+    if folder is not None and (saved_state := folder.read_cluster()) is not None:
         from kanister_py.executor.run.orphaned_pods import delete_pods_of_ended
 
-        cluster.restore(kept)
+        cluster.restore(saved_state)
         delete_pods_of_ended(cluster, folder.runs(), folder.read_run)
     cluster.load(settings.objects)
     if runner is not None:
         return cluster, cluster, attach_pods(cluster, runner, clock, stack)
-    if any(each.get("kind") == "Deployment" for each in settings.objects):
+    if any(obj.get("kind") == "Deployment" for obj in settings.objects):
         from kanister_py.embedded.pods.workloads import Workloads
 
         Workloads(cluster, clock).make_replica_sets()
@@ -405,10 +411,10 @@ def cluster_of(
 
 
 def state_folder(settings: RunSettings) -> StateFolder:
-    """Open the folder that runs are kept in."""
+    """Open the state folder."""
     from kanister_py.adapters.journal_files import StateFolder
 
-    assert settings.state is not None  # a caller that wants one has named it
+    assert settings.state is not None  # checked by the caller
     return StateFolder(settings.state, settings.clock or system_clock())
 
 
@@ -416,14 +422,14 @@ def state_folder(settings: RunSettings) -> StateFolder:
 
 
 class RenderFunctions(NamedTuple):
-    """The functions that a rendering may call, what calls them, and notices about them."""
+    """Functions for rendering, their runner, and notices about them."""
 
     revisions: Registry[FunctionRevision]
     runner: FunctionRunner
     notices: tuple[Notice, ...]
     close: Callable[[], None]
     containers: tuple[tuple[str, Problem], ...] = ()
-    """Those that it may not call, with the problem that each of them is."""
+    """Functions that only run as containers, with the problem for each."""
 
 
 def open_render_functions(
@@ -433,19 +439,21 @@ def open_render_functions(
     *,
     strict: bool = False,
 ) -> RenderFunctions:
-    """Make ready what manifests of functions say, or addresses where some run already.
+    """Prepare the functions in manifests, or the functions at addresses.
 
-    Without either, everything that is built in.
+    Without either, all built-in functions.
     """
     from kanister_py.core.compositions.installed import at_addresses, built_in, installed
 
     entries = read_functions().registry
     if documents is not None:
-        found = installed(documents, entries, annotations, strict=strict)
+        functions = installed(documents, entries, annotations, strict=strict)
     else:
-        found = at_addresses(addresses) if addresses else built_in(entries)
+        functions = at_addresses(addresses) if addresses else built_in(entries)
     runner = function_runner(entries)
-    return RenderFunctions(found.registry(), runner, found.notices, runner.close, found.containers)
+    return RenderFunctions(
+        functions.registry(), runner, functions.notices, runner.close, functions.containers
+    )
 
 
 def step_artifacts() -> StepArtifacts:
@@ -468,7 +476,9 @@ def function_runner(
     over_grpc: FunctionRunner | None = None,
     answer_limit_bytes: int = 0,
 ) -> FunctionRunner:
-    """Make what calls functions wherever they are; without certificates, in the clear."""
+    """Return a runner for functions at all kinds of endpoints. Without certificates, gRPC is
+    plaintext.
+    """
     from kanister_py.adapters.runner_routing import RoutingRunner
     from kanister_py.core.compositions.endpoints import BUILTIN, EXEC, GRPC, PYTHON
 
@@ -501,7 +511,7 @@ def function_runner(
 
 
 def served_function(revision: FunctionRevision) -> Served:
-    """Load a function and return what answers its requests."""
+    """Load a function, and return the callable that answers its requests."""
     from kanister_py.adapters.runner_memory import MemoryRunner
     from kanister_py.core.compositions.endpoints import EXEC, scheme_of
     from kanister_py.executor.python_functions import load_python_function
@@ -527,10 +537,10 @@ class FunctionAccess(NamedTuple):
     answer_limit_bytes: int = 0
 
 
-def composing_part(
+def composition_part(
     functions: Functions, settings: CompositionSettings, access: FunctionAccess, stack: ExitStack
 ) -> PartMaker:
-    """Make the part of a controller that composes. What it opens ends with the stack."""
+    """Return the factory of the part for compositions. The stack closes its resources."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -578,7 +588,7 @@ def composing_part(
 
 
 def response_cache(folder: Path | None = None) -> ResponseCache:
-    """Make a cache for the answers of functions: in memory, and in a folder if one is named."""
+    """Return a cache for function responses: in memory, and in a folder if one is given."""
     from kanister_py.executor.response_cache import ResponseCache
 
     disk = None

@@ -26,7 +26,7 @@ from kanister_py.core.actionsets.status import Status
 from kanister_py.core.errors import JournalUnwritable, UsageError
 from kanister_py.core.kube.names import dns_subdomain_problem
 from kanister_py.core.kube.resources import NAMESPACES
-from kanister_py.files import write_whole
+from kanister_py.files import write_atomically
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
@@ -97,7 +97,7 @@ class StateFolder:
     def _check_format(self) -> None:
         path = self._folder / "state.json"
         if not path.exists():
-            write_whole(path, _json({"format": FORMAT}))
+            write_atomically(path, _json({"format": FORMAT}))
             return
         content = self._read_json(path)
         kept = content.get("format") if isinstance(content, dict) else None
@@ -130,7 +130,7 @@ class StateFolder:
         """Replace the stored state of the cluster."""
         path = self._folder / "cluster.json"
         try:
-            write_whole(path, _json(state))
+            write_atomically(path, _json(state))
         except OSError as error:
             raise JournalUnwritable(str(path), error.strerror or str(error)) from error
 

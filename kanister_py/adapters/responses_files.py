@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.files import write_whole
+from kanister_py.files import write_atomically
 from kanister_py.ports.response_store import StoredResponse, WriteResult
 
 DEFAULT_BYTES = 512 * 1024 * 1024
@@ -59,7 +59,7 @@ class FileStore:
             if len(text) > self._most_bytes:
                 return WriteResult()
             with self._lock:
-                write_whole(self._path_of(key), text, is_shared=True)
+                write_atomically(self._path_of(key), text, is_shared=True)
                 return WriteResult(len(text), *self._make_room())
         except (OSError, TypeError, ValueError):
             return WriteResult()

@@ -132,7 +132,7 @@ def composition_parts(
         return []
     from kanister_py.controller.functions.settings import CompositionSettings
     from kanister_py.core.revisions.functions import Runtime
-    from kanister_py.wiring import FunctionAccess, composing_part
+    from kanister_py.wiring import FunctionAccess, composition_part
 
     settings = CompositionSettings(
         args.functions_namespace or home,
@@ -157,7 +157,7 @@ def composition_parts(
         args.replace_crossplane,
         args.max_answer_size,
     )
-    return [composing_part(functions, settings, access, stack)]
+    return [composition_part(functions, settings, access, stack)]
 
 
 def _path(text: str) -> Path | None:

@@ -30,8 +30,8 @@ from kanister_py.core.schedules.exports import (
     without_cluster_fields,
 )
 from kanister_py.core.schedules.model import KIND, SCHEDULES
-from kanister_py.executor.find_uses import list_all
-from kanister_py.files import write_whole
+from kanister_py.executor.count_uses import list_all
+from kanister_py.files import write_atomically
 from kanister_py.functions.builtin import installed_release
 from kanister_py.wiring import system_clock
 
@@ -104,4 +104,4 @@ def _write(data: Any, file: str) -> None:
         write_text(text)
         return
     # Written atomically, and readable by the owner only.
-    write_whole(Path(file), text.encode())
+    write_atomically(Path(file), text.encode())

@@ -25,7 +25,7 @@ from kanister_py.cli.output import put, say
 from kanister_py.cli.parser import switch
 from kanister_py.core.schedules.exports import parse_export, referenced_secrets
 from kanister_py.core.yaml.documents import Document, why_no_json
-from kanister_py.executor.take_in_export import import_objects
+from kanister_py.executor.import_export import import_objects
 
 if TYPE_CHECKING:
     from kanister_py.core.schedules.exports import Exported

@@ -21,7 +21,7 @@ from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.core.schedules.model import KIND, SCHEDULES
 from kanister_py.executor.check_namespace import check_namespace
-from kanister_py.executor.find_uses import list_all
+from kanister_py.executor.count_uses import list_all
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject

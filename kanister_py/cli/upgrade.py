@@ -31,7 +31,7 @@ from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, UNREADABLE
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.executor.loading import load_function
-from kanister_py.files import write_whole
+from kanister_py.files import write_atomically
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +139,7 @@ def _write(path: Path, result: Upgraded, before: bytes) -> None:
     data = byte_order_mark + result.after.encode()
     try:
         mode = target.stat().st_mode & 0o7777
-        write_whole(target, data, mode, is_shared=True, is_durable=True)
+        write_atomically(target, data, mode, is_shared=True, is_durable=True)
     except OSError as error:
         # Name the file as the user did, not by its resolved path.
         raise OSError(error.errno, error.strerror, str(path)) from error

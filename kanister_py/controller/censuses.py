@@ -8,7 +8,7 @@ from typing import Any
 from kanister_py.controller.machine.periodic import PeriodicTask
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.executor.find_uses import tally_uses
+from kanister_py.executor.count_uses import tally_uses
 from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.revision_inventory import read_inventory
 from kanister_py.ports.clock import Clock

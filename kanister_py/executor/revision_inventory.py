@@ -32,7 +32,7 @@ from kanister_py.core.revisions.kinds import (
 )
 from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import RevisionFacts, selection_of
-from kanister_py.executor.find_uses import list_all
+from kanister_py.executor.count_uses import list_all
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 COMPOSITION: Final = "CompositionRevision"

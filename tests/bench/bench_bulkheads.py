@@ -97,7 +97,7 @@ class _Bench:
         from kanister_py.controller.functions.settings import CompositionSettings
         from kanister_py.executor.function_source import FunctionSource
         from kanister_py.executor.loading import load_function
-        from kanister_py.wiring import FunctionAccess, composing_part, read_functions
+        from kanister_py.wiring import FunctionAccess, composition_part, read_functions
         from tests.controller.compositions.composing_process import revision
         from tests.controller.compositions.harness import composition, definition
         from tests.controller.conftest import blueprint, phase, registry
@@ -107,7 +107,7 @@ class _Bench:
         functions = read_functions()
         access = FunctionAccess(is_insecure=True)
         settings = CompositionSettings("kanister-py")
-        part = composing_part(functions, settings, access, self._stack)
+        part = composition_part(functions, settings, access, self._stack)
         controller = Controller(
             self._cluster,
             FunctionSource(registry(), load_function),

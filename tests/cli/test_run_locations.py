@@ -220,7 +220,7 @@ def test_what_ends_with_a_run_in_volumes_of_claims_is_said(
 ) -> None:
     assert main(command("write")) == 0
     err = capsys.readouterr().err
-    assert "What pods wrote into default/data ended with the run; --state DIR keeps it" in err
+    assert "The data in default/data were deleted with the run; --state DIR keeps them" in err
     assert main(command("write", "--state", str(tmp_path / "state"))) == 0
     assert "ended with the run" not in capsys.readouterr().err
     (file,) = (tmp_path / "state").rglob("volumes/default/*/file")

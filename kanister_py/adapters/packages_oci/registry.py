@@ -23,7 +23,7 @@ from kanister_py.adapters.packages_oci.exchange import Exchange, PackageNotFound
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
 from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference, is_tag
-from kanister_py.files import write_whole
+from kanister_py.files import write_atomically
 from kanister_py.ports.packages import RegistryLogin
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def digest_of(data: bytes) -> str:
 def _keep(path: Path, data: bytes) -> None:
     """Write a file of the cache, whose folder is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, data, is_shared=True)
+    write_atomically(path, data, is_shared=True)
 
 
 def checked_digest(digest: Any, where: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.core.errors import CertificatesUnreadable
-from kanister_py.files import write_whole
+from kanister_py.files import write_atomically
 
 CLIENT: Final = "kanister-py-tls-client"
 
@@ -41,4 +41,4 @@ def _write(path: Path, text: str) -> None:
         if path.read_text() == text:
             return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(path, text.encode())
+    write_atomically(path, text.encode())

@@ -22,7 +22,7 @@ from kanister_py.core.kube.parts import conditions_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.loading import load_function
-from kanister_py.wiring import FunctionAccess, composing_part, read_functions
+from kanister_py.wiring import FunctionAccess, composition_part, read_functions
 from tests.controller.compositions.harness import (
     BUCKETS,
     bucket,
@@ -86,7 +86,7 @@ def main(endpoint: str, count: int) -> None:
     functions = read_functions()
     cluster = cluster_with_kinds()
     with ExitStack() as stack:
-        part = composing_part(
+        part = composition_part(
             functions,
             CompositionSettings("kanister-py"),
             FunctionAccess(is_insecure=True),

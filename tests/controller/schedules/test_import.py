@@ -8,7 +8,7 @@ import pytest
 
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.exports import Exported, record_of
-from kanister_py.executor.take_in_export import import_objects
+from kanister_py.executor.import_export import import_objects
 from tests.controller.conftest import Counted, Environment, actionset, blueprint, phase
 
 MANY = 25
