@@ -1,4 +1,4 @@
-"""A cluster in memory, functions that leave traces, and controllers that may be killed."""
+"""Environment of the controller's tests: a cluster, functions with effects, and controllers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PATIENCE_SECONDS = 180.0
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Wait, in real time, until something is so."""
+    """Wait, in real time, until a condition is true."""
     end = time.monotonic() + PATIENCE_SECONDS
     pause = Event()
     while not is_so():
@@ -49,7 +49,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 class Echo(Func):
-    """Gives its argument back."""
+    """Returns its argument."""
 
     name = "Echo"
     on_restart = OnRestart.REPEAT
@@ -73,7 +73,7 @@ class Fails(Func):
 
 
 class Once(Func):
-    """Makes a map that carries its run's key, and finds it again after a restart."""
+    """Creates a ConfigMap named after its run's key, and adopts it after a restart."""
 
     name = "Once"
     on_restart = OnRestart.ADOPT
@@ -103,7 +103,7 @@ class Once(Func):
 
 
 class Gate(Func):
-    """Waits until a map says that the gate is open; what it made for that goes with it."""
+    """Waits until a ConfigMap opens the gate."""
 
     name = "Gate"
     on_restart = OnRestart.ADOPT
@@ -124,7 +124,7 @@ class Gate(Func):
 
 
 class Touchy(Func):
-    """Does what cannot be done twice."""
+    """Waits for an event of the test. Cannot be resumed."""
 
     name = "Touchy"
     on_restart = OnRestart.FAIL
@@ -138,7 +138,7 @@ class Touchy(Func):
 
 
 class Hangs(Func):
-    """Does nothing, and keeps its worker for that."""
+    """Waits for an event of the test, and keeps its worker meanwhile."""
 
     name = "Hangs"
     on_restart = OnRestart.REPEAT
@@ -149,7 +149,7 @@ class Hangs(Func):
 
 
 class Counted(Func):
-    """Remembers which attempts were made, across controllers."""
+    """Records its attempts, across controllers."""
 
     name = "Counted"
     on_restart = OnRestart.FAIL
@@ -162,7 +162,7 @@ class Counted(Func):
 
 
 class Leaves(Func):
-    """Makes a pod beside each of two others, and waits for longer than anybody lives."""
+    """Creates three pods, and waits for longer than a test lasts."""
 
     name = "Leaves"
     on_restart = OnRestart.FAIL
@@ -175,7 +175,7 @@ class Leaves(Func):
 
 
 class Stays(Func):
-    """Makes a pod, or adopts the one that a former process left, and stays for an hour."""
+    """Creates a pod, or adopts the one of a former process, and waits for an hour."""
 
     name = "Stays"
     on_restart = OnRestart.ADOPT
@@ -189,7 +189,7 @@ class Stays(Func):
 
 
 class Brand(Func):
-    """Puts a label on a namespace, and says which one it finds there."""
+    """Sets a label of a namespace, and returns the label that it reads back."""
 
     name = "Brand"
     on_restart = OnRestart.REPEAT
@@ -204,7 +204,7 @@ class Brand(Func):
 
 
 class AgeingV010(Func):
-    """The version that some still use."""
+    """The deprecated version."""
 
     name = "Ageing"
 
@@ -213,11 +213,11 @@ class AgeingV010(Func):
 
 
 class AgeingV100(AgeingV010):
-    """The version that everybody should use."""
+    """The stable version."""
 
 
 class Ageing(VersionedFunc):
-    """Has a version that is on its way out, and one that is gone."""
+    """Has a deprecated version and a removed one."""
 
     name = "Ageing"
     stable_version = "v1.0.0"
@@ -246,7 +246,7 @@ FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Brand, Leaves, Sta
 
 
 def registry() -> Registry[FunctionEntry]:
-    """Register all of them, as a distribution in its fifth release."""
+    """Return a registry of all functions, as of the fifth release of a distribution."""
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     for function in FUNCTIONS:
         entries = entries_of(function, Source("local", Version(5, 0, 0)))
@@ -292,7 +292,7 @@ def actionset(name: str = "one", **spec: Any) -> dict[str, Any]:
 
 
 class SetClock(SystemClock):
-    """A clock that can be set, back or forth; the time that passes is the real one."""
+    """A system clock whose date can be set; monotonic time is the real one."""
 
     def __init__(self) -> None:
         self.set_by = timedelta()
@@ -302,9 +302,9 @@ class SetClock(SystemClock):
 
 
 class Mortal:
-    """A cluster whose user dies at its n-th write: nothing gets through from then on.
+    """A cluster that raises `LeadershipLost` from its n-th write on, as if its user had died.
 
-    `before` says whether the last write still came through.
+    With `before`, the n-th write is lost; otherwise it succeeds first.
     """
 
     def __init__(self, cluster: Cluster, writes: int, *, before: bool = True) -> None:
@@ -344,18 +344,18 @@ class Mortal:
 
 
 def _is_of_no_account(args: Sequence[Any]) -> bool:
-    """Leases and events are no part of a run."""
+    """Return whether a request concerns Leases or events, which are no part of a run."""
     first = args[0]
     kind = first.get("kind") if isinstance(first, Mapping) else getattr(first, "resource", "")
     return kind in ("Lease", "leases", "Event", "events")
 
 
-# A controller that gets no processor for seconds does right to end: only tests of that see it.
+# Terms that are long enough for a busy machine.
 LASTING = LeaseTerms(term_seconds=600, acts_for_seconds=500)
 
 
 class Environment:
-    """One cluster, and the controllers that come and go in it."""
+    """A cluster, and the controllers that a test starts on it."""
 
     def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
         self.cluster = cluster
@@ -397,7 +397,7 @@ class Environment:
     def until(
         self, wanted: Callable[[KubeObject], Any], name: str = "one", *, resource: Any = ACTION_SETS
     ) -> KubeObject:
-        """Wait, in real time, until an object is as wanted."""
+        """Wait, in real time, until an object satisfies a predicate; return it."""
         with self.cluster.watch(
             resource,
             namespace="default",
@@ -427,7 +427,7 @@ class Environment:
         raise AssertionError(f"{name} is still there")
 
     def put_status(self, status: dict[str, Any], name: str = "one") -> None:
-        """Write a status as somebody else would."""
+        """Write a status as another client."""
         has_status = self.cluster.describe(ACTION_SETS).has_status
         subresource = "status" if has_status else ""
         self.cluster.replace({**self.get(name), "status": status}, subresource=subresource)
@@ -444,7 +444,7 @@ class Environment:
 
 
 def definitions() -> Iterator[dict[str, Any]]:
-    """Give the definitions that come with us."""
+    """Yield the definitions of this package."""
     for name in ("actionsets", "blueprints", "profiles", "schedules"):
         text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
         yield from (document.value for document in parse_documents(text))
@@ -452,7 +452,7 @@ def definitions() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def env(request: pytest.FixtureRequest) -> Iterator[Environment]:
-    """Give a cluster with our definitions, or with such as Kanister's, if a test says so."""
+    """Return an environment with our definitions, or without them for the parameter "kanisters"."""
     clock = SystemClock()
     Touchy.gate.clear()
     Touchy.began.clear()

@@ -1,4 +1,4 @@
-"""What a part of a controller is handed, for tests of what it consists of."""
+"""Services of a controller's parts, for tests of single parts."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def part_tools(
 def function_tools(
     entries: Registry[FunctionEntry], packages: Any = None, certificates: Any = None
 ) -> FunctionTools:
-    """Give what installs and runs functions, none of which is called."""
+    """Return the tools of functions, with a runner that is never called."""
     runner: Any = None
     return FunctionTools(runner, entries, packages, certificates)

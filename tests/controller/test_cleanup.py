@@ -62,7 +62,7 @@ def test_runs_are_ended_by_the_controller_before_it_is_stopped(env: Environment)
                 == 0
             )
         )
-        # This is what the Deployment does with the pods that are too many.
+        # The Deployment stops its pods when it is scaled to zero.
         controller.stop()
         done = cleaning.result(180)
     assert sorted(done.cancelled) == [f"default/{name}" for name in names]
@@ -79,7 +79,7 @@ def test_finalizers_of_a_controller_that_is_gone_are_removed(env: Environment) -
     env.create(actionset())
     env.until(lambda obj: FINALIZER in (obj["metadata"].get("finalizers") or ()))
     controller.kill()
-    # Its Lease is still there, and is renewed no more.
+    # Its Lease still exists, but is no longer renewed.
     done = clean_up(env, timeout_seconds=1000.0)
     assert done.released == done.unfinished == ("default/one",)
     assert finalizers(env) == []

@@ -1,4 +1,4 @@
-"""Controller: ActionSets that people create, steer, delete, or write badly."""
+"""Controller: ActionSets that users create, cancel, suspend, delete, or write incorrectly."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def events_of(env: Environment, name: str = "one") -> list[tuple[str, str]]:
 
 
 def until_event(env: Environment, reason: str, name: str) -> None:
-    """Wait for an event: they are posted beside everything else."""
+    """Wait for an event, because events are posted in the background."""
     until = time.monotonic() + PATIENCE_SECONDS
     while reason not in dict(events_of(env, name)) and time.monotonic() < until:
         threading.Event().wait(0.005)
@@ -68,13 +68,13 @@ def sample(controller: Controller, name: str, **labels: str) -> float:
 
 
 def states_of(env: Environment) -> list[str]:
-    """Give the states of all ActionSets that have one."""
+    """Return the states of all ActionSets that have one."""
     actionsets = env.cluster.list(ACTION_SETS).items
     return [obj["status"]["state"] for obj in actionsets if "state" in (obj.get("status") or {})]
 
 
 def until_sampled(controller: Controller, want: float, name: str, **labels: str) -> None:
-    """Wait for a number: what is told of a run is counted after it is written."""
+    """Wait for a metric, which is updated after the status is written."""
     until = time.monotonic() + PATIENCE_SECONDS
     while sample(controller, name, **labels) != want and time.monotonic() < until:
         threading.Event().wait(0.005)
@@ -82,18 +82,18 @@ def until_sampled(controller: Controller, want: float, name: str, **labels: str)
 
 
 def until_logged(caplog: pytest.LogCaptureFixture, what: str) -> dict[str, Any]:
-    """Wait for a message with these words, and give its line as it is in a log of JSON."""
+    """Wait for a log message that contains a text; return its line of the JSON log."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         for record in caplog.records[:]:
             if what in record.getMessage():
                 return cast("dict[str, Any]", json.loads(JsonLines().format(record)))
-        assert time.monotonic() < until, f"nothing says {what!r}: {caplog.text}"
+        assert time.monotonic() < until, f"{what!r} was not logged: {caplog.text}"
         threading.Event().wait(0.005)
 
 
-class Asked:
-    """A cluster that counts how often an object of one kind is asked for."""
+class CountingReads:
+    """A cluster that counts the reads of objects of one kind."""
 
     def __init__(self, cluster: Cluster, resource: GroupVersionResource) -> None:
         self._cluster = cluster
@@ -136,8 +136,8 @@ def test_an_actionset_runs_to_its_end(env: Environment) -> None:
     assert status["conditions"][0]["type"] == "Complete"
 
 
-class Counting:
-    """A cluster that counts what is written to ActionSets."""
+class CountingWrites:
+    """A cluster that records the writes of ActionSets."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
@@ -161,8 +161,8 @@ class Counting:
 @pytest.mark.parametrize(
     ("made", "most"),
     [
-        pytest.param(blueprint(phase("Echo")), 2, id="one phase that leaves nothing behind"),
-        pytest.param(blueprint(phase("Once", args={"name": "x"})), 4, id="one that may"),
+        pytest.param(blueprint(phase("Echo")), 2, id="one phase without cleanup"),
+        pytest.param(blueprint(phase("Once", args={"name": "x"})), 4, id="one phase with cleanup"),
         pytest.param(
             blueprint(
                 phase("Once", args={"name": "x"}),
@@ -176,7 +176,7 @@ class Counting:
     ],
 )
 def test_a_run_takes_few_writes(env: Environment, made: dict[str, Any], most: int) -> None:
-    counting = Counting(env.cluster)
+    counting = CountingWrites(env.cluster)
     env.create(made)
     env.controller(counting)
     env.create(actionset())
@@ -209,7 +209,7 @@ def test_many_actionsets_end_in_the_order_of_their_creation(env: Environment) ->
     assert ended == names
 
 
-# What is wrong with what people write
+# Invalid objects
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_many_actionsets_end_in_the_order_of_their_creation(env: Environment) ->
             {"spec": {"actions": [{"name": "act", "blueprint": "nope"}]}},
             "BlueprintNotFound",
             "Blueprint nope in namespace default: Not found",
-            id="a blueprint that is not there",
+            id="a missing blueprint",
         ),
         pytest.param(
             {"spec": {"actions": [{"name": "act", "blueprint": "other/made-up"}]}},
@@ -238,7 +238,7 @@ def test_many_actionsets_end_in_the_order_of_their_creation(env: Environment) ->
             {"spec": {"actions": [{"name": "nope", "blueprint": "made-up"}]}},
             "ActionNotFound",
             "nope",
-            id="an action that is not there",
+            id="a missing action",
         ),
         pytest.param(
             {"spec": {"actions": ["act"]}}, "InvalidDocument", "spec.actions[0]", id="a text"
@@ -288,8 +288,8 @@ def test_a_run_that_is_sure_to_fail_is_refused_before_its_first_phase(env: Envir
     assert [reason for reason, _ in events_of(env)] == ["ActionSetFailed Action: act"]
 
 
-class Grudging:
-    """A cluster that lets us make no ConfigMaps in the namespace `default`."""
+class WithoutConfigMaps:
+    """A cluster that forbids the creation of ConfigMaps in the namespace `default`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -310,7 +310,7 @@ def test_a_missing_permission_of_a_later_phase_is_reported_before_the_first_phas
     env: Environment, *, checks_access: bool
 ) -> None:
     env.create(blueprint(phase("Brand", args={"colour": "red"}), phase("Once", args={"name": "m"})))
-    env.controller(Grudging(env.cluster), checks_access=checks_access)
+    env.controller(WithoutConfigMaps(env.cluster), checks_access=checks_access)
     env.create(actionset())
     status = env.until_state("failed" if checks_access else "complete")
     labels = env.cluster.get(NAMESPACES, "default")["metadata"].get("labels") or {}
@@ -363,7 +363,7 @@ def test_a_blueprint_of_another_namespace_is_read_if_that_is_allowed(env: Enviro
     env.until_state("complete")
 
 
-# Steering a run
+# Cancelling, deleting and suspending
 
 
 @BOTH_DEFINITIONS
@@ -395,7 +395,7 @@ def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(
     status = env.until_state("failed")
     assert status["error"]["reason"] == "Cancelled"
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
-    # The user asked for it, so it is no failure.
+    # A cancellation by the user is no failure.
     until(lambda: "ActionSet default/one was cancelled: " in caplog.text)
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
 
@@ -425,7 +425,7 @@ def test_a_run_without_cleanup_has_no_finalizer(env: Environment) -> None:
     assert not env.get()["metadata"].get("finalizers")
 
 
-# One at a time
+# Concurrency
 
 
 def keyed(name: str, **more: Any) -> dict[str, Any]:
@@ -471,7 +471,7 @@ def test_a_waiting_actionset_that_is_deleted_does_not_block_others(env: Environm
 
 
 class Interrupted:
-    """A cluster in which something happens while a Blueprint is read."""
+    """A cluster that runs a callback when a Blueprint is read."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -498,7 +498,7 @@ def test_an_actionset_that_is_deleted_during_its_pass_does_not_block_others(
 
     def delete() -> None:
         env.cluster.delete(ACTION_SETS, "b", namespace="default")
-        # Who has seen this one has seen that, too.
+        # When this one has run, the deletion has been seen as well.
         env.create(actionset("later", blueprint="other"))
         env.until_state("complete", "later")
 
@@ -625,7 +625,7 @@ def test_hanging_functions_of_one_namespace_leave_workers_for_others(env: Enviro
     env.controller(workers=4)
     for number in range(8):
         env.create(actionset(f"hung-{number}"))
-    # Which of them come first is the order of the threads that look at them.
+    # The order of the first ones depends on the threads.
     until = time.monotonic() + PATIENCE_SECONDS
     while states_of(env).count("running") < 3:
         assert time.monotonic() < until, states_of(env)
@@ -638,7 +638,7 @@ def test_hanging_functions_of_one_namespace_leave_workers_for_others(env: Enviro
         assert next(state for state in states if state in ("complete", "failed")) == "complete"
 
 
-# What is kept
+# Deletion of ended ActionSets
 
 
 def test_expired_actionsets_are_deleted(env: Environment) -> None:
@@ -667,7 +667,7 @@ def test_the_parent_of_an_active_actionset_is_kept(env: Environment) -> None:
     env.get("parent")
 
 
-# Who else is there
+# Other controllers
 
 
 def test_a_second_controller_is_refused(env: Environment) -> None:
@@ -737,7 +737,7 @@ def test_a_kanister_controller_that_is_installed_later_stops_this_one(env: Envir
 
 
 def in_namespace(made: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """Move an object to a namespace; an ActionSet acts on that namespace, too."""
+    """Return an object in another namespace; an ActionSet also acts on that namespace."""
     moved = {**made, "metadata": {**made["metadata"], "namespace": namespace}}
     for action in moved.get("spec", {}).get("actions", ()):
         action["object"] = {"kind": "Namespace", "name": namespace, "namespace": namespace}
@@ -799,7 +799,7 @@ def test_a_cancelled_actionset_does_not_wait_for_access(env: Environment) -> Non
 
 
 class Blind:
-    """A cluster that shows nobody whether there is a namespace called shop."""
+    """A cluster that forbids reading the namespace shop."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -828,7 +828,7 @@ def test_a_namespace_that_may_not_be_read_is_watched_without_a_warning(
     assert "does not exist" not in caplog.text
 
 
-# Its end
+# Stopping
 
 
 def ended_in_background(controller: Controller) -> tuple[threading.Thread, list[KanisterError]]:
@@ -870,7 +870,7 @@ def test_a_controller_that_lost_its_lease_ends_and_names_the_holder(
 
 
 class Silent:
-    """A cluster that at some time gives no answer any more to who asks for a Lease."""
+    """A cluster whose reads of Leases hang once `is_silent` is set."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -899,14 +899,14 @@ def test_a_controller_ends_in_time_although_the_renewal_hangs(
         thread, errors = ended_in_background(controller)
         env.until_state("complete")
         silent.is_silent = True
-        # Less than it acts for without an answer, so that it has asked before it ends.
+        # Less than the time it may act without a renewal, so that a request is sent before.
         for _ in range(140):
             clock.advance(0.05)
             if silent.asked.wait(0.05):
                 break
         until = time.monotonic() + PATIENCE_SECONDS
         while thread.is_alive() and time.monotonic() < until:
-            # Whoever begins to wait in between is woken by the next step.
+            # A thread that starts to wait in between is woken by the next step.
             clock.advance(1.0)
             thread.join(0.01)
     assert [error.reason for error in errors] == ["LeadershipLost"]
@@ -963,7 +963,7 @@ def test_a_stop_logs_the_phases_that_it_interrupts(
         controller = env.controller(drain_seconds=0.0)
         assert Touchy.began.wait(PATIENCE_SECONDS)
         controller.stop()
-        # Another test's controller may say that it has stopped, too: that one cut nothing off.
+        # A controller of another test may log its stop too, but it interrupts nothing.
         line = until_logged(caplog, "interrupting 1 phase that cannot be resumed")
     assert line["level"] == "warning"
     assert line["message"].startswith("Stopped after")
@@ -984,7 +984,7 @@ def test_a_standby_that_is_stopped_logs_that_it_was_not_the_leader(
     assert "Stopped after" not in caplog.text
 
 
-# What is told
+# Events, metrics and logs
 
 
 def test_an_actionset_of_one_phase_has_two_events(env: Environment) -> None:
@@ -1081,7 +1081,7 @@ def test_metrics_count_actions_phases_and_ends(env: Environment) -> None:
     failures = "kanister_py_phase_failures_total"
     reason = env.status("bad")["error"]["reason"]
     until_sampled(controller, 1, failures, function="Fails", version="v0.0.0", reason=reason)
-    # What has not happened yet is zero, not absent: the first time is an increase as well.
+    # Counters start at zero and not absent, so that `increase` counts the first time.
     sampled = controller.metrics.registry.get_sample_value
     assert sampled(phases, {**good, **phase_labels, "outcome": "failed"}) == 0
     assert sampled(runs, {**bad, "outcome": "complete"}) == 0
@@ -1130,7 +1130,7 @@ def test_the_time_of_the_last_success_survives_a_restart(env: Environment) -> No
         while ends(controller) != want and time.monotonic() < until:
             threading.Event().wait(0.005)
         assert ends(controller) == want
-    # Who was cancelled has neither failed nor done well, and never did before.
+    # A cancelled run neither succeeds nor fails.
     assert last(second, "success", "gate") == last(second, "failure", "gate") == 0
     second.metrics.forget_schedule("default", "nightly")
     assert last(second, "success", "made-up") == -1
@@ -1155,12 +1155,12 @@ def test_an_error_before_the_first_phase_contains_no_secret(env: Environment) ->
 
 
 def test_simultaneous_actionsets_share_reads_of_their_blueprint(env: Environment) -> None:
-    looks = Asked(env.cluster, BLUEPRINTS)
+    looks = CountingReads(env.cluster, BLUEPRINTS)
     env.create(blueprint(phase("Echo")), *(actionset(f"set-{at}") for at in range(20)))
     env.controller(cluster=looks.as_cluster())
     for at in range(20):
         env.until_state("complete", f"set-{at}")
-    # How many more than one depends on how long it takes; each for itself would be twenty.
+    # The number depends on timing; without sharing there would be twenty reads.
     assert 1 <= looks.count < 20
 
 
@@ -1186,7 +1186,7 @@ def test_actionsets_end_roughly_in_the_order_of_their_creation(env: Environment)
             if len(done) == many:
                 break
     assert sorted(done) == list(range(many))
-    # Those that are at work together may overtake each other; a thread may be kept waiting.
+    # Concurrent runs may overtake each other.
     assert statistics.mean(abs(came - went) for went, came in enumerate(done)) <= 2 * workers
 
 

@@ -74,7 +74,7 @@ def test_a_run_whose_label_changes_is_finished_by_the_partition_that_started_it(
     env.create(actionset(metadata=labelled("red")))
     env.until_state("running")
     relabel(env, "one", label)
-    # The others have seen the change once they have run something that came after it.
+    # The other controllers have seen the change once they have run a later ActionSet.
     env.create(blueprint(phase("Echo"), name="quick"))
     for name, metadata in (("of-blue", labelled("blue")), ("of-none", {})):
         env.create(actionset(name, metadata=metadata, blueprint="quick"))

@@ -1,4 +1,4 @@
-"""Numbers and log lines of a controller that traces lead to the trace of what they speak of."""
+"""Metrics and log lines of a traced controller name the trace of their run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def traced() -> Iterator[None]:
 
 @pytest.fixture
 def log() -> Iterator[StringIO]:
-    """The log of this process, as JSON, for as long as a test lasts."""
+    """Return the JSON log of this process during a test."""
     root, ours = logging.getLogger(), logging.getLogger("kanister_py")
     handlers, level, our_level = root.handlers[:], root.level, ours.level
     root.handlers[:] = []

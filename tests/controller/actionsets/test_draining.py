@@ -1,4 +1,4 @@
-"""Draining: what a controller that was asked to stop waits for."""
+"""Draining: the phases that a stopping controller waits for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fake_clock import FakeClock
 
 
 class Writing:
-    """A reconciler with one run, which writes for some time the start of a phase."""
+    """A reconciler with one run that takes some time to write the start of a phase."""
 
     has_unreported_ends = False
 

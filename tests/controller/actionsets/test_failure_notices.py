@@ -1,4 +1,4 @@
-"""Failures reach a webhook, and the first success after: signed, tried again, in nobody's way."""
+"""Notices of failures and of the first success after: signatures, retries and limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = "known to two"
 
 
 class Notice(NamedTuple):
-    """One request, as it arrived."""
+    """A request that the webhook received."""
 
     path: str
     headers: dict[str, str]
@@ -44,7 +44,7 @@ class Notice(NamedTuple):
 
 
 class Webhook:
-    """A real server that notices are sent to; it answers what a test wants."""
+    """A local HTTP server that receives notices; the test sets its response."""
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []
@@ -79,7 +79,7 @@ class Webhook:
         self._server.server_close()
 
     def until(self, count: int) -> list[Notice]:
-        """Wait for so many deliveries; one may arrive twice where a machine is slow to answer."""
+        """Wait for deliveries; a delivery may arrive twice if the machine is slow to answer."""
         until = time.monotonic() + PATIENCE_SECONDS
         while len(deliveries := self._deliveries()) < count and time.monotonic() < until:
             Event().wait(0.005)
@@ -156,7 +156,7 @@ def test_a_failure_and_the_first_success_after_it_are_sent_with_signatures(
         "phase": "fails",
     }
     assert notice.headers["X-Kanister-Py-Delivery"] == f"{uid}-failed"
-    # What the function said is nobody's but the cluster's.
+    # The function's message must not leave the cluster.
     assert b"no luck" not in notice.body
 
     env.cluster.delete(BLUEPRINTS, "backup", namespace="default")
@@ -213,7 +213,7 @@ def test_an_unavailable_receiver_is_retried_without_delaying_others(
     first, *again = webhook.notices
     assert again
     assert {notice.body for notice in again} == {first.body}
-    # However often it comes, it is one delivery.
+    # All attempts carry the same delivery ID.
     assert len(webhook.until(1)) == 1
 
 
@@ -266,7 +266,7 @@ def test_the_next_controller_sends_the_notice_of_a_killed_one(
 
 
 class Away:
-    """A receiver that answers nobody, and notes when it was called."""
+    """A receiver that never answers, and records the times of the calls."""
 
     origins = ("https://away.example.org:443",)
 

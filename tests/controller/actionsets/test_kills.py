@@ -1,8 +1,9 @@
-"""A controller that is killed again and again, at any of its writes, while runs are under way.
+"""A controller that is killed repeatedly, at any of its writes, with active runs.
 
-Some of the runs would go on for ever, and are cancelled or deleted at any moment.
+Some of the runs never end by themselves, and are cancelled or deleted at any moment.
 
-KANISTER_PY_CONTROLLER_KILLS says how often; `.ci/run --all` wants 1,000. The counts are printed.
+KANISTER_PY_CONTROLLER_KILLS is the number of kills; `.ci/run --all` uses 1,000. The counts are
+printed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tests.controller.conftest import (
 
 KILLS = int(os.environ.get("KANISTER_PY_CONTROLLER_KILLS") or 40)
 AT_ONCE = 6
-# On a machine that has other things to do, nobody else takes the Lease for being late.
+# Terms that are long enough for a busy machine.
 TERMS = LeaseTerms(600.0, 500.0, 0.5)
 PARTS = ("first", "second", "tidy")
 
@@ -47,11 +48,11 @@ COUNTS = blueprint(phase("Counted"), deferred=once("tidy"), name="counts")
 STAYS = blueprint(phase("Stays"), deferred=once("tidy"), name="stays")
 KINDS = ("adopts", "adopts", "counts", "stays")
 WANTED_PARTS = {"adopts": PARTS, "counts": ("tidy",), "stays": ()}
-"""The parts that every run of a kind makes; a run that was cancelled may not have begun."""
+"""The parts that every run of a kind creates, unless it was cancelled before it started."""
 
 
 class Kills:
-    """A cluster with runs, and what has become of them."""
+    """A cluster with runs, and counts of their effects."""
 
     def __init__(self, choose: random.Random) -> None:
         clock = SystemClock()
@@ -63,7 +64,7 @@ class Kills:
         self._open: list[str] = []
 
     def fill_up(self) -> None:
-        """Have some runs under way, of all kinds."""
+        """Create runs of all kinds until enough are active."""
         while len(self.under_way()) < AT_ONCE:
             name = f"r{self.made}"
             kind = KINDS[self.made % len(KINDS)]
@@ -95,7 +96,7 @@ class Kills:
         }
 
     def under_way(self) -> list[str]:
-        """Name those that have not ended, of which there are never many."""
+        """Return the names of the runs that have not ended."""
         for name in [*self._open]:
             if self._has_ended(name):
                 self._open.remove(name)
@@ -109,7 +110,7 @@ class Kills:
         return (stored.get("status") or {}).get("state") in ("complete", "failed")
 
     def kill_at(self, writes: int, *, is_lost: bool) -> None:
-        """Have a controller act until a write of its own, the last of which may be lost."""
+        """Run a controller until a number of writes, of which the last one may be lost."""
         mortal = Mortal(self.env.cluster, writes, before=is_lost)
         controller = self.env.controller(mortal, identity="one-pod", terms=TERMS)
         until = time.monotonic() + PATIENCE_SECONDS
@@ -121,7 +122,7 @@ class Kills:
         self.kills += mortal.died.is_set()
 
     def settle(self) -> None:
-        """Let one live, until it has nothing left to do."""
+        """Run a controller until all runs have ended."""
         self.stop_some(1.0)
         controller = self.env.controller(identity="one-pod", terms=TERMS)
         until = time.monotonic() + PATIENCE_SECONDS
@@ -133,7 +134,7 @@ class Kills:
         return self.env.cluster.list(PODS).items
 
     def table(self) -> dict[str, int]:
-        """Count what happened: each effect is wanted once, one that nobody may repeat at most."""
+        """Count runs, effects, and errors such as lost or repeated effects."""
         states = self.states()
         maps = self.env.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items
         effects = Counter(obj["metadata"]["name"].rpartition("-")[0] for obj in maps)

@@ -1,4 +1,4 @@
-"""Requests: what one ActionSet costs the API server."""
+"""Requests that one ActionSet causes to the API server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REQUESTS = (
 
 
 class Counting:
-    """A cluster that writes down what is asked of it, but for Leases."""
+    """A cluster that records all requests except those for Leases."""
 
     def __init__(self, cluster: Cluster, *, refuses_lists_of: Any = None) -> None:
         self._cluster = cluster
@@ -61,7 +61,7 @@ class Counting:
 
 
 def cost_of_one(env: Environment, cluster: Counting) -> list[str]:
-    """Give the requests of an ActionSet that is not the first one."""
+    """Return the requests that the second ActionSet of a controller causes."""
     env.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
         blueprint(phase("Echo")),
@@ -70,7 +70,7 @@ def cost_of_one(env: Environment, cluster: Counting) -> list[str]:
     acts_on = {"object": {"kind": "Namespace", "name": "shop", "namespace": ""}}
     env.create(actionset("first", action=acts_on))
     until_last_event(env, "first")
-    # What the other parts of the controller list at their start is no cost of the second.
+    # Other parts of the controller send requests at the start, which are not counted.
     until(lambda: controller.is_settled)
     cluster.asked.clear()
     env.create(actionset("second", action=acts_on))
@@ -80,7 +80,7 @@ def cost_of_one(env: Environment, cluster: Counting) -> list[str]:
 
 
 def until_last_event(env: Environment, name: str) -> None:
-    """Wait for the last event of an ActionSet, which is the last that is asked for it."""
+    """Wait for the last event of an ActionSet, which is its last request."""
     with env.cluster.watch(EVENTS, namespace="default", timeout_seconds=PATIENCE_SECONDS) as watch:
         for event in watch:
             of = event.object["involvedObject"]["name"]
@@ -114,7 +114,7 @@ def test_simultaneous_runs_share_a_read_of_their_blueprint(env: Environment) -> 
     planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
     planner.plan(first, seen_at=-1.0)
     with ThreadPoolExecutor(len(later)) as threads:
-        # Seen after the first look, at which their Blueprint may have been an older one.
+        # Their Blueprint may have changed after the first read, so it is read again.
         planned = [threads.submit(planner.plan, obj, 0.0) for obj in later]
         assert clock.wait_for_sleepers(len(later))
         assert cluster.asked == ["get blueprints"]
@@ -124,7 +124,7 @@ def test_simultaneous_runs_share_a_read_of_their_blueprint(env: Environment) -> 
 
 
 class Slow(Counting):
-    """A cluster that answers one request for a Blueprint after the other, when it is let."""
+    """A cluster that answers requests for Blueprints one by one, when the test releases them."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
@@ -143,7 +143,7 @@ class Slow(Counting):
 
 
 class WaitedFor(FakeClock):
-    """A clock that knows how often was waited for what no time brings."""
+    """A clock that counts waits without a timeout."""
 
     waits = 0
 

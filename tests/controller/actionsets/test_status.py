@@ -53,7 +53,7 @@ FULL = {
 
 
 def kanisters_definition() -> dict[str, Any]:
-    """Give a definition that prunes what Kanister's does not know, and has no subresource."""
+    """Return a definition like Kanister's, which prunes our fields and has no subresource."""
     definition = deepcopy(next(iter(definitions())))
     version = definition["spec"]["versions"][0]
     version.pop("subresources")

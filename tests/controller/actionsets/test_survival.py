@@ -1,4 +1,4 @@
-"""Survival of runs: the controller dies at any of its writes, and nothing is lost."""
+"""Runs of a controller that dies at any of its writes are resumed without loss."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_waiting_actionsets_are_started_by_age_and_not_by_name(
 
 
 def _ends(env: Environment, count: int, since: str) -> list[str]:
-    """Wait until so many ActionSets have ended, and name them in that order."""
+    """Wait until this many ActionSets have ended; return their names in that order."""
     ended: dict[str, None] = {}
     with env.cluster.watch(
         ACTION_SETS, resource_version=since, timeout_seconds=PATIENCE_SECONDS

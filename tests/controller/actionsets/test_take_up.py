@@ -1,4 +1,4 @@
-"""Runs that another process takes up after they were cancelled, deleted, suspended or late.
+"""Runs that are resumed after they were cancelled, deleted, suspended or timed out.
 
 Each of these may come before a replica takes a run up, while it does so, or after that.
 """
@@ -87,7 +87,7 @@ MOMENTS: list[Moment] = ["before", "during", "after"]
 
 
 def take_up(env: Environment, moment: Moment, act: Callable[[Environment], None]) -> None:
-    """Have another controller take the run up, and `act` before, while or after it does so."""
+    """Resume the run with another controller, and call `act` before, during or after that."""
     if moment == "before":
         act(env)
         env.controller(identity="one-pod")
@@ -141,7 +141,7 @@ def test_a_cancellation_recorded_by_the_dead_process_stops_the_run(left: Environ
 def test_a_phase_that_times_out_is_stopped_whenever_its_run_is_resumed(
     left: Environment, clock: SetClock, moment: Moment
 ) -> None:
-    # The rest of its time passes while the run is taken up, or soon after that.
+    # Its remaining time passes while the run is resumed, or soon after that.
     clock.set_by = timedelta(hours=2) if moment == "before" else timedelta(minutes=60, seconds=-1)
     take_up(left, moment, lambda _world: None)
     assert_stopped(left, "PhaseTimedOut")

@@ -1,4 +1,4 @@
-"""Namespaces from a watch: good enough for what is seen before a run, not for its phases."""
+"""Namespaces from a watch cache: used for facts of templates, but not by phases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.controller.conftest import Environment, actionset, blueprint, phase
 
 
 class Lagging:
-    """A cluster whose watches of Namespaces tell nothing before the test lets them."""
+    """A cluster whose watches of Namespaces report nothing before the test releases them."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster

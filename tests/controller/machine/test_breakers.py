@@ -1,4 +1,4 @@
-"""Circuit breakers: who does not answer is tried now and then, and nobody waits for long."""
+"""Circuit breakers: functions that do not answer are paused and tried by single calls."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.fake_clock import FakeClock
 LONGEST_WAIT_SECONDS = 5.0
 
 
-class Moody:
-    """A function that answers, or does not."""
+class UnreliableFunction:
+    """A function that answers or raises an error, as set by the test."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.error: type[FunctionCallError] | None = FunctionUnavailable
@@ -46,14 +46,14 @@ class Moody:
 
 
 class Place:
-    """A guarded function, and those that want to hear of it."""
+    """A guarded function, and a queue of the keys that the breakers queue again."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.timers = TimerService(self.clock)
         self.looked: Queue[str] = Queue()
         self.breakers: Breakers[str] = Breakers(self.clock, self.timers, self.looked.put)
-        self.function = Moody(self.clock)
+        self.function = UnreliableFunction(self.clock)
         self.runner = GuardedRunner(self.function, self.breakers, self.clock)
 
     def call(self) -> str:
@@ -158,7 +158,7 @@ def test_a_key_that_waits_alone_is_queued_again_after_a_long_trial(place: Place)
     assert place.breakers.hold("x-1", "ann")
     place.clock.advance(LONGEST_WAIT_SECONDS)
     assert place.looked.get(timeout=180) == "ann"
-    # The call that tries it hangs until its timeout, and meanwhile nobody waits.
+    # The trial call hangs until its timeout. No key waits in the meantime.
     assert place.breakers.why_paused("x-1") == ""
     place.clock.advance(20.0)
     while len(place.timers):
@@ -190,7 +190,7 @@ def test_a_hanging_trial_call_is_cut_short(place: Place) -> None:
     for _ in range(3):
         place.clock.advance(LONGEST_WAIT_SECONDS)
         assert place.call() == FunctionUnavailable.reason
-    # Twice what it has ever taken: what is slow and well answers a try.
+    # Twice its longest time, so that a slow but healthy function answers a trial.
     assert place.function.timeouts == [12.0, 12.0, 12.0]
 
 

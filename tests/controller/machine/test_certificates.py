@@ -1,4 +1,4 @@
-"""Certificates: trust never breaks, however they come and go."""
+"""Certificates: trust is never interrupted by rotation or by other programs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_over_a_year_both_sides_trust_each_other_every_day(
         assert not facts.is_expired(clock.now())
         assert _trusts(certificates, authority.bundle, pair)
         if last is not None:
-            # Whoever has not read the new Secrets yet, and whoever has already.
+            # Clients with the Secrets of yesterday and of today.
             assert _trusts(certificates, last[0].bundle, pair)
             assert _trusts(certificates, authority.bundle, last[1])
         authorities.add(authority.signing.certificate)

@@ -1,4 +1,4 @@
-"""Events: each once, in the order of its object, side by side, and flushed at a stop."""
+"""Events: order, counting, parallel posting, and flushing at a stop."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_repeated_event_increases_the_count(cluster: MemoryCluster, poster: Ev
 
 
 def test_events_of_cluster_scoped_objects_are_posted_in_the_default_namespace() -> None:
-    # The namespace of our account is another one, as in a pod of ours.
+    # The account's namespace is a different one, as in a pod of the controller.
     cluster = MemoryCluster(clock=SystemClock(), default_namespace="kanister")
     poster = EventPoster(cluster, SystemClock())
     function = Subject("pkg.crossplane.io/v1", "Function", "", "fn", "uid-2")
@@ -83,7 +83,7 @@ def test_events_that_cannot_be_posted_are_dropped(cluster: MemoryCluster) -> Non
 
 
 class Slow:
-    """A cluster that takes its time for every event, and remembers how many it had in hand."""
+    """A cluster that is slow to post events, and records how many it handled at once."""
 
     def __init__(self, cluster: MemoryCluster, at_once: int = 1) -> None:
         self._cluster = cluster
@@ -106,7 +106,7 @@ def test_events_of_several_objects_are_posted_in_parallel(cluster: MemoryCluster
     poster = EventPoster(slow, SystemClock(), threads=3)
     for name in ("one", "two", "three"):
         poster.post(SUBJECT._replace(name=name, uid=name), NORMAL, "Started Phase", "x")
-    # None of them gets through before all three are under way.
+    # The cluster accepts none before it has received all three.
     poster.close(60.0)
     assert sorted(slow.subjects) == ["one", "three", "two"]
 

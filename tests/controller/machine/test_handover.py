@@ -1,4 +1,4 @@
-"""Composing passes from one Deployment to another, and two never compose at once."""
+"""Handover of compositions between Deployments: two never compose at once."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.controller.conftest import (
 )
 from tests.fake_clock import FakeClock
 
-# Looks often, and is not lost on a machine that is busy for long.
+# Frequent attempts, and terms that are long enough for a busy machine.
 QUICK = LeaseTerms(term_seconds=60, acts_for_seconds=50, renews_every_seconds=0.05)
 
 
 class Composes:
-    """A part that says when it began."""
+    """A part that records when it is started."""
 
     def __init__(self) -> None:
         self.began = Event()
@@ -109,7 +109,7 @@ def test_the_next_composer_starts_only_when_the_one_before_has_ended(
     before, part = composing(env, "before", alone=first)
     assert part.began.wait(PATIENCE_SECONDS)
     _, following = composing(env, "after", alone=second)
-    # Long enough for both its Lease and many looks at the other.
+    # Long enough to take its Lease and to check the other one many times.
     assert not following.began.wait(0.5)
     before.stop()
     assert following.began.wait(PATIENCE_SECONDS)
@@ -118,9 +118,9 @@ def test_the_next_composer_starts_only_when_the_one_before_has_ended(
 @pytest.mark.parametrize(
     ("notes", "waits"),
     [
-        pytest.param([], True, id="of a release before the notes, which may do everything"),
-        pytest.param([(ACTS_ON, "actionsets,compositions")], True, id="who does both"),
-        pytest.param([(ACTS_ON, "actionsets")], False, id="who runs ActionSets"),
+        pytest.param([], True, id="of a release without annotations, which may do everything"),
+        pytest.param([(ACTS_ON, "actionsets,compositions")], True, id="of a controller of both"),
+        pytest.param([(ACTS_ON, "actionsets")], False, id="of a controller of ActionSets"),
     ],
 )
 def test_the_annotations_of_a_lease_decide_whether_its_holder_composes(

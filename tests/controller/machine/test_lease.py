@@ -1,4 +1,4 @@
-"""Lease: one of several replicas acts, and the next one begins in time."""
+"""Leader election: one of several replicas acts, and the next one takes over in time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEP_SECONDS = 0.5
 
 
 class Flaky:
-    """A cluster that one replica may lose sight of."""
+    """A cluster that one replica can be disconnected from."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
@@ -47,7 +47,7 @@ class Flaky:
 
 
 class Replica:
-    """One that wants to lead, with its own way to the cluster and its own clock."""
+    """A replica with its own connection to the cluster and its own clock."""
 
     def __init__(self, cluster: MemoryCluster, name: str) -> None:
         self.clock = FakeClock()
@@ -78,7 +78,7 @@ class Replica:
 
 
 def pass_time(seconds: float, *replicas: Replica) -> None:
-    """Let time pass for all, step by step, each looking at the cluster in between."""
+    """Advance all clocks in steps, and let each replica renew or try in between."""
     for _ in range(int(seconds / STEP_SECONDS)):
         for replica in replicas:
             if replica.lost.is_set():
@@ -306,11 +306,11 @@ def test_a_former_leader_cannot_delete_objects_that_have_changed() -> None:
     assert cluster.get(CONFIG_MAPS, "x", namespace="default")["data"] == {"is": "wanted again"}
 
 
-# What happens while a Lease is being taken
+# Changes during an attempt to take a Lease
 
 
 class Between:
-    """A cluster in the midst of whose next calls something else happens."""
+    """A cluster that runs a callback during its next calls."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
@@ -327,7 +327,7 @@ class Between:
 
 
 class Closing:
-    """A replica that gives its Lease back while a thread of it takes or renews it."""
+    """A replica that is closed while one of its threads takes or renews the Lease."""
 
     def __init__(self) -> None:
         self.cluster = MemoryCluster(clock=FakeClock())

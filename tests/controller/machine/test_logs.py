@@ -1,4 +1,4 @@
-"""Logs: written in order and to the end, by nobody who has other work to do."""
+"""Logs: written in order and completely, by a thread of their own."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def as_before() -> Iterator[None]:
 
 
 def flush() -> None:
-    """Do as Python does at the end of a process."""
+    """Flush and close all handlers, as Python does at the end of a process."""
     for handler in logging.getLogger().handlers:
         handler.flush()
 
 
 class Stuck(io.StringIO):
-    """A stream that takes nothing until it is let."""
+    """A stream whose writes block until the test releases them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Work queue: each key once, in one pair of hands, and no group takes what others need."""
+"""Work queue: no duplicates, one thread per key, and limits on groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.controller.part_tools import part_tools
 from tests.fake_clock import FakeClock
 
 Key = tuple[str, str, int]
-"""Of which kind and namespace, and its number."""
+"""Kind, namespace and number."""
 
 
 def queue_of(most: int, clock: FakeClock | None = None) -> WorkQueue[Key]:
@@ -32,7 +32,7 @@ def queue_of(most: int, clock: FakeClock | None = None) -> WorkQueue[Key]:
 
 
 def taken(queue: WorkQueue[Key]) -> list[Key]:
-    """Take all that can be had at this moment."""
+    """Take all keys that are ready."""
     keys = []
     while queue._ready:
         key = _take_now(queue)
@@ -43,7 +43,7 @@ def taken(queue: WorkQueue[Key]) -> list[Key]:
 
 
 def _take_now(queue: WorkQueue[Key]) -> Key | None:
-    """Take a key if one can be had without waiting."""
+    """Take a key if one is ready."""
 
     class Waits(Exception):
         pass
@@ -104,7 +104,7 @@ def test_a_function_that_exits_does_not_end_the_thread() -> None:
     loop.queue.add("well")
     loop.start(look)
     assert seen.wait(30)
-    # It is looked at again, as after any mistake.
+    # The key is retried, as after any failure.
     assert clock.wait_for_sleepers(1)
     assert clock.has_waiter_until(0.5)
     loop.close()
@@ -147,7 +147,7 @@ def test_a_key_is_given_up_after_more_failures_than_the_rule_allows() -> None:
     clock.advance(10)
     assert given_up.get(timeout=30) == "one"
     assert looks.qsize() == 2
-    # The next failure is its first.
+    # Its failures were reset.
     assert loop.queue.add_rate_limited("one") == 10
     loop.close()
 

@@ -48,7 +48,7 @@ def bundles(cluster: MemoryCluster) -> set[str]:
 
 
 class Replica:
-    """One process of the controller, as far as its webhook goes."""
+    """The webhook of one replica of the controller."""
 
     def __init__(
         self, cluster: MemoryCluster, clock: FakeClock, settings: WebhookSettings = SETTINGS
@@ -123,7 +123,7 @@ def test_a_bundle_that_an_upgrade_removed_is_restored(
 def test_over_twelve_years_every_used_certificate_is_trusted(
     cluster: MemoryCluster, clock: FakeClock
 ) -> None:
-    """The authority itself comes to its end in this time, and another one follows."""
+    """In this time the authority itself expires and is replaced."""
     configuration(cluster)
     replica = Replica(cluster, clock)
     certificates = X509Certificates(clock)

@@ -1,4 +1,4 @@
-"""Records taken in beside a controller that lives: it leaves them alone."""
+"""Importing records while a controller runs: it does not run them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_an_imported_record_runs_nothing(env: Environment) -> None:
     controller = env.controller()
     for _ in import_objects(env.cluster, Exported(backups=records), suspends=True):
         pass
-    # What comes after them is run, so that they have all been looked at.
+    # A later ActionSet has run, so all records have been reconciled before.
     env.create(actionset("after"))
     env.until_state("complete", "after")
     assert Counted.calls == [Counted.calls[0]]

@@ -1,4 +1,4 @@
-"""Schedules on a controller that lives: its watches, its timer, its end."""
+"""Schedules on a running controller: watches, timers and restarts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def set_env(clock: SetClock) -> Iterator[Environment]:
-    """Give a cluster whose clock may be set, and all others with it."""
+    """Return an environment whose clock can be set, for all of its controllers."""
     environment = Environment(MemoryCluster(clock=clock), clock)
     environment.create(*definitions())
     yield environment
@@ -72,7 +72,7 @@ def test_a_clock_that_is_set_forward_causes_one_run(set_env: Environment, clock:
 def test_the_actionset_of_a_due_time_is_kept_until_the_schedule_records_it(
     env: Environment,
 ) -> None:
-    """A run that has ended, and whose maker died before it noted that it had made it."""
+    """A run that has ended, and whose creation the dead controller has not recorded."""
     manifest = schedule(schedule="0 2 * * *", suspend=True)
     env.create(blueprint(phase("Echo")), manifest)
     time = datetime(2026, 1, 1, 2, tzinfo=UTC)
@@ -88,7 +88,7 @@ def test_the_actionset_of_a_due_time_is_kept_until_the_schedule_records_it(
     env.create(run)
     env.controller()
     env.until_state("complete", "locked")
-    # What ends after it is collected after it.
+    # ActionSets are deleted in the order of their ends.
     env.create(free)
     env.until_gone("free")
     assert env.status("locked")["state"] == "complete"

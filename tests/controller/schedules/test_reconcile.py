@@ -67,7 +67,7 @@ def test_nothing_is_written_if_nothing_is_due(env: ScheduleEnvironment) -> None:
     assert env.cluster.get(SCHEDULES, KEY.name, namespace="default") == before
 
 
-# A look that starts something writes twice: the ActionSet, and the status that notes it.
+# A pass that starts a run writes twice: the ActionSet, and the status that records it.
 @pytest.mark.parametrize("is_lost", [True, False], ids=["write is lost", "write is made"])
 @pytest.mark.parametrize("writes", [1, 2])
 def test_a_due_time_runs_exactly_once_although_the_process_dies(
@@ -117,7 +117,7 @@ def test_two_leaders_create_one_actionset(env: ScheduleEnvironment) -> None:
     env.advance_to("2026-11-19T02:00")
 
     class Behind:
-        """A cluster that lets somebody else look in between, right before each write."""
+        """A cluster that lets another reconciler run right before each write."""
 
         def __getattr__(self, name: str) -> Any:
             attribute = getattr(env.cluster, name)
@@ -143,7 +143,7 @@ def test_an_outdated_status_starts_nothing_twice(env: ScheduleEnvironment) -> No
     env.reconcile("2026-11-19T02:00")
     (created,) = env.actionsets()
     env.end(created["metadata"]["name"])
-    # The look reads the schedule anew: what a watch has not told yet does not matter.
+    # Each pass reads the schedule again, so an outdated watch does not matter.
     env.new_reconciler().reconcile(KEY)
     assert len(env.actionsets()) == 1
 

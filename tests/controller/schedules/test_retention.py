@@ -146,7 +146,7 @@ def test_a_restore_that_is_created_at_the_same_moment_keeps_the_backup(
     }
 
     class InBetween:
-        """A cluster on which a restore is made right before each deletion."""
+        """A cluster on which a restore is created right before each deletion."""
 
         def __getattr__(self, name: str) -> Any:
             attribute = getattr(env.cluster, name)
@@ -232,8 +232,8 @@ def test_a_record_is_deleted_after_its_artifacts(env: ScheduleEnvironment) -> No
     assert sorted(backups(env)) == ["11-20", "11-21"]
 
 
-# Deleting a backup is four writes: the status that counts it, the ActionSet, the word that it
-# may begin, and the note.
+# Deleting a backup takes four writes: the status, the ActionSet, its resumption, and the
+# annotation of the backup.
 @pytest.mark.parametrize("is_lost", [True, False], ids=["write is lost", "write is made"])
 @pytest.mark.parametrize("writes", range(1, 6))
 def test_each_backup_is_deleted_once_although_the_process_dies(
