@@ -1,4 +1,4 @@
-"""BackupData and DeleteData v0.1.0 beside the same restic commands run bare."""
+"""BackupData and DeleteData v0.1.0, compared with plain restic commands."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.stores import running_store
 TITLE = "Backups with restic"
 MEBIBYTES = int(os.environ.get("BENCH_MEBIBYTES", "1024"))
 FILES = 2000
-KEY = "a-key-nobody-sees"
+KEY = "a-key-for-tests"
 
 
 def rows() -> list[Row]:
     if shutil.which("restic") is None:
-        return [Row("restic is not installed: nothing to measure", "", "")]
+        return [Row("restic is not installed", "", "")]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         with running_store(StoreKind.S3, place / "s3") as location:
@@ -46,8 +46,8 @@ def _measured(place: Path, location: Location) -> list[Row]:
         began = time.monotonic()
         _run(cluster, "DeleteData", {"backupID": done["backupID"], "reclaimSpace": True})
         deletion = time.monotonic() - began
-        data = next(each.parent for each in (place / "state" / "volumes").rglob("file-0"))
-    # What the functions did, command by command.
+        data = next(path.parent for path in (place / "state" / "volumes").rglob("file-0"))
+    # The same commands that the functions run.
     bare_backup = _restic(
         location, ["cat", "config"], ["init"], ["snapshots"], ["backup", "--json", str(data)]
     )
@@ -60,8 +60,8 @@ def _measured(place: Path, location: Location) -> list[Row]:
 
 def _compared(name: str, ours: float, bare: float) -> Row:
     limit = 1.1 * bare + 1
-    found = f"{ours:.1f} s, bare {bare:.1f} s"
-    return Row(name, found, f"<= {limit:.1f} s (1.1 of bare, and 1 s)", holds=ours <= limit)
+    figure = f"{ours:.1f} s, bare {bare:.1f} s"
+    return Row(name, figure, f"<= {limit:.1f} s (1.1 of bare, and 1 s)", holds=ours <= limit)
 
 
 def _restic(location: Location, *commands: list[str]) -> float:
@@ -79,7 +79,7 @@ def _restic(location: Location, *commands: list[str]) -> float:
 
 
 def _fill(volumes: Path) -> None:
-    (folder,) = [each for each in volumes.rglob("*") if each.is_dir() and not any(each.iterdir())]
+    (folder,) = [path for path in volumes.rglob("*") if path.is_dir() and not any(path.iterdir())]
     for number in range(FILES):
         (folder / f"file-{number}").write_bytes(os.urandom(MEBIBYTES * 2**20 // FILES))
 
@@ -91,8 +91,8 @@ def _cluster(place: Path, location: Location) -> Iterator[MemoryCluster]:
     pods = PodHost(cluster, runner, SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
-    for each in _objects(location):
-        cluster.create(each)
+    for obj in _objects(location):
+        cluster.create(obj)
     with cluster.watch(PODS, timeout_seconds=60) as watch:
         for event in watch:
             if (event.object.get("status") or {}).get("phase") == "Running":
@@ -173,5 +173,5 @@ def _run(cluster: MemoryCluster, func: str, args: Mapping[str, Any]) -> Mapping[
     settings = RunSettings(cluster=cluster)
     status = run_actionset(actionset, [blueprint], settings).wait(1200).status
     assert status["state"] == "complete", status["error"]
-    found: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}
-    return found
+    output: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}
+    return output

@@ -1,9 +1,8 @@
-"""What do a function that hangs and one that answers too much cost their neighbours?
+"""Cost of a hanging function and of one with large responses for everything else.
 
-A whole controller over a cluster in memory composes resources of ten kinds, each with a
-function of its own, and runs ActionSets beside them: once with all functions well, once with
-one that hangs and one that answers 20 MB. By turns, since whatever else the machine does
-disturbs both.
+A controller on a cluster in memory composes resources of ten kinds with ten functions, and runs
+ActionSets at the same time. Rounds in which all functions are healthy alternate with rounds in
+which one hangs and one responds with 20 MB, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from typing import Any
 
 from tests.bench.measure import Row
 
-TITLE = "Neighbours of functions that hang or answer too much"
+TITLE = "Effect of hanging functions and large responses"
 
-_FUNCTIONS, _WELL = 10, 8
-_EACH, _RUNS, _ROUNDS = 40, 300, 5
+_FUNCTIONS, _HEALTHY = 10, 8
+_COUNT, _RUNS, _ROUNDS = 40, 300, 5
 _PATIENCE_SECONDS = 300.0
 
-# The first functions are always well; the last two are not while a line on stdin says so.
+# A line on stdin switches the last two functions between healthy and failing.
 _SERVED = """
 import sys, time, grpc
 from concurrent.futures import ThreadPoolExecutor
@@ -34,18 +33,18 @@ from kanister_py.core.compositions.messages import FunctionResponse, Part
 from kanister_py.executor.wire_messages import read_request, write_response
 from kanister_py.proto.messages import METHODS, V1
 
-count, well = int(sys.argv[1]), int(sys.argv[2])
-is_ill = False
-too_much = b"\\x22\\x80\\x80\\x80\\x0a" + bytes(20 << 20)
+count, healthy = int(sys.argv[1]), int(sys.argv[2])
+is_failing = False
+large_response = b"\\x22\\x80\\x80\\x80\\x0a" + bytes(20 << 20)
 service, _, method = METHODS[V1].strip("/").partition("/")
 
 def serve(number):
     def answer(request, context):
-        if is_ill and number == well:
-            while is_ill and context.is_active():
+        if is_failing and number == healthy:
+            while is_failing and context.is_active():
                 time.sleep(0.1)
-        if is_ill and number > well:
-            return too_much
+        if is_failing and number > healthy:
+            return large_response
         return write_response(FunctionResponse(Part({}), tag=read_request(request).tag))
     server = grpc.server(ThreadPoolExecutor(32), options=[("grpc.max_send_message_length", -1)])
     handler = grpc.unary_unary_rpc_method_handler(answer)
@@ -59,13 +58,13 @@ def serve(number):
 servers = [serve(number) for number in range(count)]
 print(*(port for _, port in servers), flush=True)
 for line in sys.stdin:
-    is_ill = line.strip() == "ill"
-    print("so", flush=True)
+    is_failing = line.strip() == "failing"
+    print("ok", flush=True)
 """
 
 
 def rows() -> list[Row]:
-    # What is not in order is said of each of them.
+    # Every failing resource logs a warning.
     logging.disable(logging.WARNING)
     with ExitStack() as stack:
         stack.callback(logging.disable, logging.NOTSET)
@@ -83,7 +82,7 @@ class _Bench:
         self._stack = stack
         self._cluster: Any = cluster_with_kinds()
         self._functions = subprocess.Popen(
-            [sys.executable, "-c", _SERVED, str(_FUNCTIONS), str(_WELL)],
+            [sys.executable, "-c", _SERVED, str(_FUNCTIONS), str(_HEALTHY)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -124,12 +123,12 @@ class _Bench:
             composed = composition(name=f"c-{number}")
             composed["spec"]["compositeTypeRef"]["kind"] = kind
             composed["spec"]["pipeline"] = [{"step": "s", "functionRef": {"name": function}}]
-            found = revision(f"127.0.0.1:{port}")
-            found["metadata"]["name"] = f"{function}-1"
-            found["metadata"]["labels"] = {"pkg.crossplane.io/package": function}
-            for each in (defined, found, composed):
-                self._apply(each)
-            self._apply(found, subresource="status")
+            function_revision = revision(f"127.0.0.1:{port}")
+            function_revision["metadata"]["name"] = f"{function}-1"
+            function_revision["metadata"]["labels"] = {"pkg.crossplane.io/package": function}
+            for obj in (defined, function_revision, composed):
+                self._apply(obj)
+            self._apply(function_revision, subresource="status")
         self._apply(blueprint(phase("Echo", args={"say": "x"})))
         self._settle(2, 2)
 
@@ -141,40 +140,41 @@ class _Bench:
             with suppress(KanisterError):
                 self._cluster.apply(obj, field_manager="people", force=True, **more)
                 return
-            # Its definition is not served yet.
+            # The kind is not served yet.
             time.sleep(0.05)
-        raise RuntimeError(f"{obj['kind']} cannot be made")
+        raise RuntimeError(f"{obj['kind']} could not be created")
 
     def rows(self) -> Iterator[Row]:
-        well: list[tuple[float, float]] = []
-        ill: list[tuple[float, float]] = []
+        healthy_rounds: list[tuple[float, float]] = []
+        failing_rounds: list[tuple[float, float]] = []
         for _ in range(_ROUNDS):
-            self._say("well")
-            well.append(self._settle(_EACH, _RUNS))
-            self._say("ill")
-            ill.append(self._settle(_EACH, _RUNS))
-        for index, (what, most) in enumerate((("composite resources", 0.8), ("ActionSets", 0.95))):
-            usual = statistics.median(each[index] for each in well)
-            then = statistics.median(each[index] for each in ill)
-            name = f"{what} of neighbours, beside the usual {usual:.0f} a second"
-            yield Row(name, f"{then / usual:.2f}x", f">= {most}x", then / usual >= most)
+            self._switch("healthy")
+            healthy_rounds.append(self._settle(_COUNT, _RUNS))
+            self._switch("failing")
+            failing_rounds.append(self._settle(_COUNT, _RUNS))
+        for index, (kind, least) in enumerate((("composite resources", 0.8), ("ActionSets", 0.95))):
+            usual = statistics.median(rates[index] for rates in healthy_rounds)
+            failing = statistics.median(rates[index] for rates in failing_rounds)
+            name = f"{kind} with failing functions, usually {usual:.0f} a second"
+            ratio = failing / usual
+            yield Row(name, f"{ratio:.2f}x", f">= {least}x", ratio >= least)
 
-    def _say(self, word: str) -> None:
+    def _switch(self, word: str) -> None:
         assert self._functions.stdin is not None
         assert self._functions.stdout is not None
         self._functions.stdin.write(f"{word}\n")
         self._functions.stdin.flush()
         self._functions.stdout.readline()
 
-    def _settle(self, each: int, runs: int) -> tuple[float, float]:
-        """Make resources of all ten kinds, and then ActionSets; give the rates of those that count.
+    def _settle(self, count: int, runs: int) -> tuple[float, float]:
+        """Create `count` resources of all ten kinds, then ActionSets; return both rates.
 
-        All of them are there while either is measured.
+        The rate of composite resources covers the healthy kinds only.
         """
         from tests.controller.conftest import actionset
 
         self._round += 1
-        names = [f"r{self._round}-{number}" for number in range(each)]
+        names = [f"r{self._round}-{number}" for number in range(count)]
         began = time.monotonic()
         for name in names:
             for kind in range(_FUNCTIONS):
@@ -186,43 +186,45 @@ class _Bench:
                         "spec": {"region": "eu", "names": []},
                     }
                 )
-        self._until(lambda: all(self._are_ready(kind, names) for kind in range(_WELL)))
-        composed = each * _WELL / (time.monotonic() - began)
+        self._until(lambda: all(self._are_ready(kind, names) for kind in range(_HEALTHY)))
+        composed = count * _HEALTHY / (time.monotonic() - began)
         began = time.monotonic()
         for number in range(runs):
             self._cluster.create(actionset(f"r{self._round}-{number}"))
         self._until(lambda: self._have_ended(runs))
         return composed, runs / (time.monotonic() - began)
 
-    def _until(self, is_so: Callable[[], bool]) -> None:
+    def _until(self, is_done: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
-        while not is_so():
+        while not is_done():
             if time.monotonic() > until:
-                raise RuntimeError("they never settle")
+                raise RuntimeError("timed out")
             threading.Event().wait(0.02)
 
     def _are_ready(self, kind: int, names: list[str]) -> bool:
         from kanister_py.core.kube.resources import GroupVersionResource
 
         resource = GroupVersionResource("example.org", "v1alpha1", f"xk{kind}s")
-        found = {each["metadata"]["name"]: each for each in self._cluster.list(resource).items}
-        return all(_is_ready(found[name]) for name in names)
+        by_name = {obj["metadata"]["name"]: obj for obj in self._cluster.list(resource).items}
+        return all(_is_ready(by_name[name]) for name in names)
 
     def _have_ended(self, runs: int) -> bool:
         from kanister_py.core.kube.resources import ACTION_SETS
 
         prefix = f"r{self._round}-"
         ended: int = sum(
-            (each.get("status") or {}).get("state") == "complete"
-            for each in self._cluster.list(ACTION_SETS).items
-            if each["metadata"]["name"].startswith(prefix)
+            (obj.get("status") or {}).get("state") == "complete"
+            for obj in self._cluster.list(ACTION_SETS).items
+            if obj["metadata"]["name"].startswith(prefix)
         )
         return ended >= runs
 
 
 def _is_ready(obj: dict[str, Any]) -> bool:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 __all__ = ["TITLE", "rows"]

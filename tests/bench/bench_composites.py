@@ -1,9 +1,8 @@
-"""Composite resources on a real API server, beside the bare client's same writes.
+"""Composite resources on a real API server, compared with the same writes of a plain client.
 
-The Composition is what users write: patch-and-transform makes an object, auto-ready says when
-it is there. So an XR is ready only once a second pass has seen what the first one made: with a
-template that calls its object ready from the start, as here before, nobody saw how long that
-second pass was in coming.
+The Composition is a usual one: patch-and-transform creates an object, and auto-ready marks it as
+ready. An XR is ready only after a second run of the pipeline has seen the object, so the figures
+include the time until that run.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from tests.bench.measure import Row, growth_row
 
 TITLE = "Composite resources on a real API server"
 
-_LONE, _BATCH, _MANY, _MOST = 50, 200, 1000, 5000
+_SINGLE, _BATCH, _MANY, _MOST = 50, 200, 1000, 5000
 _COUNTED, _MOST_REQUESTS = 10, 7
-_REST_SECONDS = 30
+_IDLE_SECONDS = 30
 _TICK_SECONDS = 0.01
 _PAUSE_SECONDS = 0.5
 _THREADS = 16
@@ -55,8 +54,8 @@ def rows() -> Iterator[Row]:
 
 
 def _steps(text: str = "x", prefix: str = "") -> list[dict[str, Any]]:
-    """Make one object that says something, and call it ready once it is there."""
-    names = (f"{prefix}{each}" for each in _FUNCTIONS)
+    """Return steps that create one object with a text, and mark it as ready once it exists."""
+    names = (f"{prefix}{function}" for function in _FUNCTIONS)
     make, ready = ({"step": name, "functionRef": {"name": name}} for name in names)
     base = {
         "apiVersion": "v1",
@@ -69,16 +68,16 @@ def _steps(text: str = "x", prefix: str = "") -> list[dict[str, Any]]:
         "fromFieldPath": "metadata.name",
         "toFieldPath": "data.name",
     }
-    made = {
+    resources = {
         "apiVersion": "pt.fn.crossplane.io/v1beta1",
         "kind": "Resources",
         "resources": [{"name": "map", "base": base, "patches": [patch]}],
     }
-    return [{**make, "input": made}, ready]
+    return [{**make, "input": resources}, ready]
 
 
 class _Bench:
-    """A cluster, a controller on it, and a watch that knows at once what is ready."""
+    """A cluster, a controller, and a watch that records when resources become ready."""
 
     def __init__(self, cluster: Any, folder: Path, stack: ExitStack) -> None:
         self._cluster = cluster
@@ -95,8 +94,8 @@ class _Bench:
         from e2e.test_controller import until
         from kanister_py.executor.install_definitions import read_definitions
 
-        for each in read_definitions():
-            self._client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+        for crd in read_definitions():
+            self._client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
         make_namespace(self._client, "kanister-py")
         extensions = "/apis/apiextensions.crossplane.io"
         until(lambda: self._answers(f"{extensions}/v2/compositeresourcedefinitions"))
@@ -113,7 +112,7 @@ class _Bench:
             self._until_ready([f"{uses}-warm"])
 
     def _serve(self, function: str) -> None:
-        """Serve a function over gRPC, and call it by another name than the one in process."""
+        """Serve a function over gRPC, under another name than the one in process."""
         words = ("function", "serve", function, "--insecure", "--port", "0", "--processes", "1")
         process = subprocess.Popen(
             [sys.executable, "-m", "kanister_py", *words],
@@ -180,7 +179,7 @@ class _Bench:
             try:
                 for event in self._client.watch(_THINGS, timeoutSeconds="3600"):
                     self._note(event["object"])
-            except Exception:  # noqa: BLE001 - the cluster ends, or the server cut the watch
+            except Exception:  # noqa: BLE001 - the cluster stops, or the server closes the watch
                 time.sleep(0.2)
 
     def _note(self, thing: dict[str, Any]) -> None:
@@ -199,7 +198,7 @@ class _Bench:
         _side_by_side(threads, names, make)
 
     def _until_ready(self, names: list[str]) -> float:
-        """Wait for all of them, and give the time at which the last one was ready."""
+        """Wait for all of them; return the time at which the last one was ready."""
         with self._changed:
             done = self._changed.wait_for(
                 lambda: all(name in self._ready for name in names), _PATIENCE_SECONDS
@@ -209,36 +208,36 @@ class _Bench:
             return max(self._ready[name] for name in names)
 
     def rows(self) -> Iterator[Row]:
-        yield from self._lone("bench", "in process")
-        yield from self._lone("served", "over gRPC")
-        taken = []
-        for number in range(_LONE):
+        yield from self._single("bench", "in process")
+        yield from self._single("served", "over gRPC")
+        milliseconds = []
+        for number in range(_SINGLE):
             began = time.monotonic()
-            self._write([f"bare-lone-{number}"])
-            taken.append((time.monotonic() - began) * 1000)
-            self._client.delete(f"{_THINGS}/bare-lone-{number}")
-        name = "a lone one, the bare client's same writes"
-        yield Row(name, f"{statistics.median(taken):.0f} ms", "for reading")
+            self._write([f"bare-single-{number}"])
+            milliseconds.append((time.monotonic() - began) * 1000)
+            self._client.delete(f"{_THINGS}/bare-single-{number}")
+        name = "a single one, the same writes of a plain client"
+        yield Row(name, f"{statistics.median(milliseconds):.0f} ms", "for reading")
         yield from self._batch()
         yield from self._crowds()
         yield from self._claimed()
         yield from self._requests()
 
-    def _lone(self, uses: str, how: str) -> Iterator[Row]:
-        taken = []
-        for number in range(_LONE):
+    def _single(self, uses: str, how: str) -> Iterator[Row]:
+        milliseconds = []
+        for number in range(_SINGLE):
             time.sleep(_PAUSE_SECONDS)
-            name = f"{uses}-lone-{number}"
+            name = f"{uses}-single-{number}"
             began = time.monotonic()
             self._make([name], uses, threads=1)
-            taken.append((self._until_ready([name]) - began) * 1000)
-        middle, longest = statistics.median(taken), max(taken)
-        what = f"a lone one {how} from create to ready"
-        yield Row(f"{what}, p50", f"{middle:.0f} ms", "<= 60", middle <= 60)
-        yield Row(f"{what}, of {_LONE} the longest", f"{longest:.0f} ms", "<= 150", longest <= 150)
+            milliseconds.append((self._until_ready([name]) - began) * 1000)
+        middle, longest = statistics.median(milliseconds), max(milliseconds)
+        name = f"a single one {how}, from create to ready"
+        yield Row(f"{name}, p50", f"{middle:.0f} ms", "<= 60", middle <= 60)
+        yield Row(f"{name}, maximum of {_SINGLE}", f"{longest:.0f} ms", "<= 150", longest <= 150)
 
     def _requests(self) -> Iterator[Row]:
-        """Count what lone ones cost, through a proxy: nothing that is another's is among it."""
+        """Count the requests of the controller for single resources, through a proxy."""
         from e2e.faults.proxy import FaultProxy
 
         self._stop()
@@ -249,13 +248,13 @@ class _Bench:
             self._one_by_one("counted", _COUNTED)
             counted = requests_through(proxy)
             self._stop()
-        yield request_row("a lone one", counted, _COUNTED, _MOST_REQUESTS)
+        yield request_row("a single one", counted, _COUNTED, _MOST_REQUESTS)
 
     def _one_by_one(self, name: str, many: int) -> None:
         for number in range(many):
             self._make([f"{name}-{number}"], threads=1)
             self._until_ready([f"{name}-{number}"])
-            # What tells of it follows what does it.
+            # Events are posted later.
             time.sleep(_PAUSE_SECONDS * 4)
 
     def _batch(self) -> Iterator[Row]:
@@ -266,28 +265,30 @@ class _Bench:
             self._make(names)
             rate = _BATCH / (self._until_ready(names) - began)
         yield Row(f"{_BATCH} at once, ready a second", f"{rate:.1f}", ">= 45", rate >= 45)
-        yield Row("our processor time for each", f"{spent() / _BATCH * 1000:.1f} ms", "")
-        # What tells of it may follow what does it.
+        yield Row(
+            "processor time of the controller for one", f"{spent() / _BATCH * 1000:.1f} ms", ""
+        )
+        # Events may be posted later.
         time.sleep(5)
-        each = (requests_of(self._cluster) - before) / _BATCH
-        name = "requests for each, its creation counted"
-        yield Row(name, f"{each:.1f}", "<= 5.5", each <= 5.5)
+        requests = (requests_of(self._cluster) - before) / _BATCH
+        name = "requests for one, with its creation"
+        yield Row(name, f"{requests:.1f}", "<= 5.5", requests <= 5.5)
         bare = self._bare_rate()
-        name = f"beside the same writes of the bare client, {bare:.1f} a second"
+        name = f"relative to the same writes of a plain client, {bare:.1f} a second"
         yield Row(name, f"{rate / bare:.2f}x", ">= 0.5x", rate / bare >= 0.5)
 
     def _write(self, names: list[str]) -> None:
-        """Make the writes of composite resources, with nothing in between."""
+        """Perform the writes of composite resources with a plain client."""
         from e2e.test_compositions import thing
 
         for name in names:
-            made = self._client.post(_THINGS, {**thing(name, "nobody")})
+            created = self._client.post(_THINGS, {**thing(name, "nobody")})
             self._client.patch(f"{_THINGS}/{name}", {"metadata": {"labels": {"a": "b"}}})
             self._client.post(
                 _CONFIG_MAPS,
                 {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}},
             )
-            conditions = {"status": {"crossplane": {"uid": made["metadata"]["uid"]}}}
+            conditions = {"status": {"crossplane": {"uid": created["metadata"]["uid"]}}}
             self._client.patch(f"{_THINGS}/{name}/status", conditions)
 
     def _bare_rate(self) -> float:
@@ -300,39 +301,39 @@ class _Bench:
         return rate
 
     def _crowds(self) -> Iterator[Row]:
-        come, rest, change = [], [], []
-        made = 0.0
+        created, idle, change = [], [], []
+        create_seconds = 0.0
         for many in (_MANY, _MOST):
             with self._processor_seconds() as spent:
                 self._make_up_to(many)
-            made += spent()
-            come.append((float(many), made))
+            create_seconds += spent()
+            created.append((float(many), create_seconds))
             time.sleep(20)
             with self._processor_seconds() as spent:
-                time.sleep(_REST_SECONDS)
-            rest.append((float(many), max(spent(), _TICK_SECONDS)))
-            share = spent() / _REST_SECONDS
+                time.sleep(_IDLE_SECONDS)
+            idle.append((float(many), max(spent(), _TICK_SECONDS)))
+            share = spent() / _IDLE_SECONDS
             yield Row(
-                f"{many:,} resources at rest, of one core", f"{share:.1%}", "< 5%", share < 0.05
+                f"{many:,} idle resources, share of a core", f"{share:.1%}", "< 5%", share < 0.05
             )
             with self._processor_seconds() as spent:
                 self._change_all(many)
             change.append((float(many), spent()))
             if many == _MANY:
                 yield from self._memory_and_restart()
-        yield growth_row("resources that come", come, "ms each")
+        yield growth_row("new resources", created, "ms each")
         yield growth_row("resources whose Composition changes", change, "ms each")
-        yield growth_row(f"resources at rest for {_REST_SECONDS} s", rest, "ms")
+        yield growth_row(f"idle resources for {_IDLE_SECONDS} s", idle, "ms")
 
     def _make_up_to(self, many: int) -> None:
-        """Have so many that follow one Composition, those counted that are there."""
-        there = sum(not each.startswith("served") for each in self._ready)
-        names = [f"many-{number}" for number in range(there, many)]
+        """Create resources until `many` use the same Composition."""
+        existing = sum(not name.startswith("served") for name in self._ready)
+        names = [f"many-{number}" for number in range(existing, many)]
         self._make(names)
         self._until_ready(names)
 
     def _change_all(self, many: int) -> None:
-        """Change the Composition, and wait until all that follow it have what it says now."""
+        """Change the Composition, and wait until all its users are updated."""
         from e2e.test_compositions import composition
 
         text, path = f"changed with {many}", f"{_COMPOSITIONS}/bench"
@@ -347,12 +348,12 @@ class _Bench:
                 changed.add(event["object"]["metadata"]["name"])
             if len(changed) >= many:
                 return
-        raise RuntimeError(f"{len(changed)} of {many} have what their Composition says")
+        raise RuntimeError(f"{len(changed)} of {many} are updated")
 
     def _memory_and_restart(self) -> Iterator[Row]:
         memory = self._memory_megabytes()
         yield Row(f"memory with {_MANY:,}", f"{memory:.0f} MB", "< 500 MB", memory < 500)
-        # Those that have changed may be about to say so.
+        # Changed resources may still write their status.
         time.sleep(5)
         before = self._versions()
         self._stop()
@@ -364,12 +365,12 @@ class _Bench:
         yield Row("writes after a restart", str(changed), "0", changed == 0)
 
     def _claimed(self) -> Iterator[Row]:
-        """Leave 1,000 claims and their resources alone for a minute, beside all that is there."""
+        """Measure 1,000 idle claims with their resources for a minute."""
         from e2e.test_compositions import claimed_stores
         from e2e.test_controller import until
 
-        for path, each in claimed_stores(*_steps()):
-            self._client.post(path, each)
+        for path, obj in claimed_stores(*_steps()):
+            self._client.post(path, obj)
         until(lambda: self._answers(_CLAIMS))
         api_version = "example.org/v1alpha1"
 
@@ -379,19 +380,19 @@ class _Bench:
                 self._client.post(_CLAIMS, {**claim, "spec": {}})
 
         _side_by_side(8, [f"claim-{number}" for number in range(_MANY)], make)
-        self._until_claims_rest()
+        self._until_claims_are_idle()
         before = self._versions()
         with self._processor_seconds() as spent:
             time.sleep(60)
         after = self._versions()
         written = sum(before.get(name) != version for name, version in after.items())
         share = spent() / 60
-        what = f"{_MANY} resources of as many claims, in a minute at rest"
-        yield Row(f"{what}: writes", str(written), "0", written == 0)
-        yield Row(f"{what}: of one core", f"{share:.2%}", "<= 1%", share <= 0.01)
+        name = f"{_MANY} resources of as many claims, in an idle minute"
+        yield Row(f"{name}: writes", str(written), "0", written == 0)
+        yield Row(f"{name}: share of a core", f"{share:.2%}", "<= 1%", share <= 0.01)
 
-    def _until_claims_rest(self) -> None:
-        """Wait until every claim is ready, and nobody has written anything for ten seconds."""
+    def _until_claims_are_idle(self) -> None:
+        """Wait until every claim is ready, and nothing has been written for ten seconds."""
         end = time.monotonic() + _PATIENCE_SECONDS
         before: dict[str, str] = {}
         while time.monotonic() < end:
@@ -406,8 +407,8 @@ class _Bench:
         paths = [_THINGS, _CONFIG_MAPS]
         if self._answers(_CLAIMS):
             paths += [_CLAIMS, _CLAIMED, _EVENTS]
-        items = [each for path in paths for each in self._client.get(path)["items"]]
-        return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in items}
+        items = [obj for path in paths for obj in self._client.get(path)["items"]]
+        return {obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in items}
 
     @contextmanager
     def _processor_seconds(self) -> Iterator[Callable[[], float]]:
@@ -429,17 +430,19 @@ class _Bench:
 
 def _is_ready(obj: dict[str, Any]) -> bool:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _side_by_side(threads: int, names: list[str], act: Callable[[list[str]], None]) -> None:
     started = [
         threading.Thread(target=act, args=(names[index::threads],)) for index in range(threads)
     ]
-    for each in started:
-        each.start()
-    for each in started:
-        each.join()
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
 
 
 __all__ = ["TITLE", "rows"]

@@ -1,4 +1,4 @@
-"""What does the engine itself cost, and how long does a rendering take?"""
+"""Cost of the pipeline engine, and the time of `render`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ spec:
 
 
 def _stage(count: int) -> tuple[Any, Any]:
-    """Give an engine whose functions only hand on, and an XR with resources of 2 KB each."""
+    """Return a pipeline run with trivial functions over resources of 2 KB, and its first result."""
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.core.compositions.messages import FunctionResponse
     from kanister_py.core.compositions.model import Composition, Step
@@ -77,7 +77,7 @@ def _stage(count: int) -> tuple[Any, Any]:
     from kanister_py.executor.run_pipeline import Engine, compose
 
     data = {f"key-{number:02}": "x" * 80 for number in range(20)}
-    made = {
+    resources = {
         f"resource-{number:03}": {
             "resource": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": data}
         }
@@ -87,7 +87,7 @@ def _stage(count: int) -> tuple[Any, Any]:
     class Empty:
         def run(self, call: Any) -> FunctionResponse:
             request = call.request.as_data()
-            desired = request["desired"] or {"resources": made}
+            desired = request["desired"] or {"resources": resources}
             return FunctionResponse.from_data({"desired": desired, "context": request["context"]})
 
         def close(self) -> None:
@@ -101,12 +101,12 @@ def _stage(count: int) -> tuple[Any, Any]:
     steps = tuple(Step(f"step-{number}", "f") for number in range(_STEPS))
     composition = Composition("apps", "example.org/v1", "XApp", steps)
     first = compose(composition, Observed(xr), engine)
-    observed = Observed(xr, {each.name: each.object for each in first.resources})
+    observed = Observed(xr, {composed.name: composed.object for composed in first.resources})
     return lambda: compose(composition, observed, engine), first
 
 
 def _cpu_seconds(call: Any, times: int) -> float:
-    """Measure processor time: what other programs do meanwhile is not the engine's."""
+    """Measure processor time, which other programs do not affect."""
     call()
     start = time.process_time()
     for _ in range(times):
@@ -120,7 +120,7 @@ def rows() -> list[Row]:
     run_many, _ = _stage(_MANY)
     many = _cpu_seconds(run_many, 5)
     growth = many / few / (_MANY / _FEW)
-    # What a process has needed at most, all that it had loaded before included.
+    # The maximum memory of the process, including everything loaded before.
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cold, floor = _cold()
     warm = _warm() * 1000
@@ -132,7 +132,7 @@ def rows() -> list[Row]:
             1 / few >= 60,
         ),
         Row(
-            f"{_MANY} resources, cost of each / of {_FEW}",
+            f"{_MANY} resources, cost of one / with {_FEW}",
             f"{growth:.2f}",
             "<= 1.30",
             growth <= 1.3,
@@ -153,10 +153,10 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _cold() -> tuple[float, float]:
-    """Give the time of a rendering in a process of its own, and that of Python alone."""
+    """Return the time of `render` in a new process, and that of an empty Python process."""
     script = Path(sys.executable).parent / "kanister-py"
     environment = {
-        key: each for key, each in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+        key: setting for key, setting in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
     }
 
     def once(*command: str) -> None:
@@ -171,7 +171,7 @@ def _cold() -> tuple[float, float]:
 
 
 def _warm() -> float:
-    """Give the time of what `--watch` does after a change: read, render and print."""
+    """Return the time of `--watch` after a change: read, render and print."""
     import argparse
 
     from kanister_py.cli import render as command

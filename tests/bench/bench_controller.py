@@ -1,6 +1,6 @@
-"""What does an ActionSet cost on a real API server, next to a client that only writes?
+"""Cost of ActionSets on a real API server, compared with the same writes of a plain client.
 
-Needs the programs of the end-to-end tests.
+It needs the programs of the end-to-end tests.
 """
 
 from __future__ import annotations
@@ -31,25 +31,24 @@ from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.ports.cluster import Cluster, WatchEvent
 from tests.bench.measure import Row, median_seconds, rows_of
 
-TITLE = "Controller: ActionSets on a real API server, which shares the machine"
+TITLE = "Controller: ActionSets on a real API server on the same machine"
 
 SPACE = "default"
 _UNWATCHED = "unwatched"
 _THREADS = 16
 _TURNS = 3
 _MANY = 200
-# Asked for are 1.1 of what 200 of one phase came to a second when that was asked, and as much
-# as then of ten phases; that was 105 to 120, and 13 to 14, on another machine. As parts of the
-# bare client's rate: the controller of then (cb57be7) and the bare client took turns on one
-# cluster, which gave 0.75 of one phase and 1.02 of ten in the calmest turns.
+# The limits are relative to an earlier controller (cb57be7), as ratios to the rate of a plain
+# client on the same cluster: it reached 0.75 with one phase and 1.02 with ten. Required are 1.1
+# of that with one phase, and the same with ten.
 _RATIO_OF_ONE = 0.83
 _RATIO_OF_TEN = 1.02
 _PATIENCE_SECONDS = 600.0
-_LOOKS_AFTER_SECONDS = 5.0
+_WATCH_SECONDS = 5.0
 _PAUSE_SECONDS = 0.5
 _MEGABYTE = 1024
 _MOST_REQUESTS = 6
-_ASKED = re.compile(
+_REQUEST_COUNT = re.compile(
     r'^apiserver_request_total\{[^}]*,resource="(?!leases"|")[^}]*,verb="(?!WATCH)[^}]*\} (\S+)$',
     re.MULTILINE,
 )
@@ -63,9 +62,9 @@ def rows() -> list[Row]:
 
 
 def staged_rows(*measures: Callable[[Stage], Iterable[Row]]) -> list[Row]:
-    """Measure each with a cluster that has not grown old over the one before.
+    """Run every measure on a new cluster.
 
-    Where the programs of a cluster are missing, the row of each says so, and none holds.
+    If the programs of a cluster are missing, every row reports that and fails.
     """
     from e2e.cluster.programs import find_programs
     from e2e.cluster.standing import standing_cluster
@@ -77,28 +76,30 @@ def staged_rows(*measures: Callable[[Stage], Iterable[Row]]) -> list[Row]:
         ):
             yield from measure(Stage(cluster, server))
 
-    return rows_of({each.__name__: partial(staged, each) for each in measures})
+    return rows_of({measure.__name__: partial(staged, measure) for measure in measures})
 
 
 def requests_of(server: Any) -> float:
-    """Count what an API server was asked, but for Leases, watches and what is no object."""
-    return sum(map(float, _ASKED.findall(server.client.text("/metrics"))))
+    """Return the number of requests of an API server, without Leases, watches and non-resources."""
+    return sum(map(float, _REQUEST_COUNT.findall(server.client.text("/metrics"))))
 
 
 def requests_through(proxy: Any) -> Counter[str]:
-    """Count the same of those alone that come through a proxy."""
+    """Count the same requests of the clients of a proxy."""
     return Counter(
-        "/".join(filter(None, (f"{each.verb} {each.resource}", each.subresource)))
-        for each in proxy.requests
-        if each.resource not in {"", "leases"} and not each.is_stream
+        "/".join(filter(None, (f"{request.verb} {request.resource}", request.subresource)))
+        for request in proxy.requests
+        if request.resource not in {"", "leases"} and not request.is_stream
     )
 
 
-def request_row(what: str, counted: Counter[str], many: int, most: int) -> Row:
-    """Say what each of many asked for, its creation by the user left out."""
-    asked = ", ".join(f"{count / many:g} {each}" for each, count in sorted(counted.items()))
-    found = counted.total() / many
-    return Row(f"requests of {what}: {asked}", f"{found:.1f}", f"<= {most}", found <= most)
+def request_row(name: str, counted: Counter[str], many: int, most: int) -> Row:
+    """Return a row with the requests per object, without its creation by the user."""
+    requests = ", ".join(
+        f"{count / many:g} {request}" for request, count in sorted(counted.items())
+    )
+    mean = counted.total() / many
+    return Row(f"requests of {name}: {requests}", f"{mean:.1f}", f"<= {most}", mean <= most)
 
 
 @contextmanager
@@ -111,7 +112,7 @@ def client_of(server: Any) -> Iterator[Cluster]:
 
 
 class Process(NamedTuple):
-    """A controller that runs, and what it takes."""
+    """A controller process and its resource usage."""
 
     popen: subprocess.Popen[bytes]
 
@@ -128,7 +129,7 @@ class Process(NamedTuple):
 
 
 class Stage:
-    """A cluster with our definitions and Blueprints in it."""
+    """A cluster with our definitions and Blueprints."""
 
     def __init__(self, cluster: Cluster, server: Any) -> None:
         self.cluster = cluster
@@ -139,8 +140,8 @@ class Stage:
             text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
             for document in parse_documents(text):
                 cluster.create(document.value)
-        self._insist(lambda: cluster.create(_blueprint("one", *map(_kube_ops, range(1)))))
-        self._insist(lambda: cluster.create(_blueprint("ten", *map(_kube_ops, range(10)))))
+        self._retry(lambda: cluster.create(_blueprint("one", *map(_kube_ops, range(1)))))
+        self._retry(lambda: cluster.create(_blueprint("ten", *map(_kube_ops, range(10)))))
         cluster.create(_blueprint("long", _GATE))
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _UNWATCHED}}
         cluster.create(space)
@@ -152,8 +153,8 @@ class Stage:
             }
         )
 
-    def _insist(self, act: Callable[[], object]) -> None:
-        """Do what can be done as soon as the definitions are served."""
+    def _retry(self, act: Callable[[], object]) -> None:
+        """Retry an action until the definitions are served."""
         from kanister_py.core.errors import ApiError
 
         until = time.monotonic() + 30
@@ -169,7 +170,7 @@ class Stage:
 
     @contextmanager
     def controller(self, *words: str) -> Iterator[Process]:
-        """Run one; whatever fails meanwhile is told with its log."""
+        """Run a controller; exceptions in the block get its log as a note."""
         with tempfile.TemporaryFile() as log:
             popen = subprocess.Popen(
                 [
@@ -201,24 +202,24 @@ class Stage:
             assert popen.returncode == 0, ending
 
     def check(self) -> None:
-        """Raise if a controller has ended by itself: no Deployment is here to start it anew."""
-        for each in self._processes:
-            code = each.popen.poll()
+        """Raise if a controller has ended by itself, because no Deployment restarts it."""
+        for process in self._processes:
+            code = process.popen.poll()
             assert code is None, f"the controller has ended by itself, with {code}"
 
-    def until(self, is_so: Callable[[], bool], pause_seconds: float = 0.02) -> None:
-        """Wait for something for which there is no watch."""
+    def until(self, is_done: Callable[[], bool], pause_seconds: float = 0.02) -> None:
+        """Poll until a condition holds."""
         end = time.monotonic() + _PATIENCE_SECONDS
-        while not is_so():
+        while not is_done():
             self.check()
-            assert time.monotonic() < end, "it never came to be"
+            assert time.monotonic() < end, "timed out"
             time.sleep(pause_seconds)
 
     def create(self, names: Sequence[str], blueprint: str) -> None:
         self._create([actionset(name, blueprint) for name in names])
 
-    def _create(self, made: Sequence[dict[str, Any]]) -> dict[str, float]:
-        """Create objects at once, and say when each was begun with."""
+    def _create(self, actionsets: Sequence[dict[str, Any]]) -> dict[str, float]:
+        """Create objects concurrently; return the start time of every creation by name."""
 
         def create(obj: dict[str, Any]) -> tuple[str, float]:
             began = time.perf_counter()
@@ -226,36 +227,36 @@ class Stage:
             return obj["metadata"]["name"], began
 
         with ThreadPoolExecutor(_THREADS) as threads:
-            return dict(threads.map(create, made))
+            return dict(threads.map(create, actionsets))
 
     def run(self, names: Sequence[str], blueprint: str) -> _Done:
         return self.run_all([actionset(name, blueprint) for name in names])
 
-    def run_all(self, made: Sequence[dict[str, Any]]) -> _Done:
-        """Create ActionSets at once, and wait until the last of them is complete."""
+    def run_all(self, actionsets: Sequence[dict[str, Any]]) -> _Done:
+        """Create ActionSets concurrently, and wait until the last of them is complete."""
         version, began = self.version, time.perf_counter()
-        created = self._create(made)
+        created = self._create(actionsets)
         writes, ended = self.await_all(created, "complete", version)
-        rate = len(made) / (time.perf_counter() - began)
+        rate = len(actionsets) / (time.perf_counter() - began)
         waits = [ended[name] - at for name, at in created.items()]
         p95 = statistics.quantiles(waits, n=20)[-1] if len(waits) > 1 else waits[0]
-        return _Done(rate, writes / len(made), p95)
+        return _Done(rate, writes / len(actionsets), p95)
 
-    def lone_milliseconds(self, name: str) -> float:
-        """Say how long one takes from its creation to its end, as a watch of its own sees it."""
+    def milliseconds_of_one(self, name: str) -> float:
+        """Return the milliseconds from the creation of an ActionSet to its end, seen by a watch."""
         with self.cluster.watch(
-            ACTION_SETS, resource_version=self.version, timeout_seconds=_LOOKS_AFTER_SECONDS
+            ACTION_SETS, resource_version=self.version, timeout_seconds=_WATCH_SECONDS
         ) as watch:
             time.sleep(_PAUSE_SECONDS)
             began = time.perf_counter()
             self.cluster.create(actionset(name, "one"))
-            states = ((each.object.get("status") or {}).get("state") for each in watch)
+            states = ((event.object.get("status") or {}).get("state") for event in watch)
             assert "complete" in states, f"{name} has not ended"
             return (time.perf_counter() - began) * 1000
 
     @property
     def requests(self) -> float:
-        """Count what the API server was asked until now, by anyone."""
+        """Number of requests of all clients to the API server so far."""
         return requests_of(self.server)
 
     @property
@@ -265,40 +266,40 @@ class Stage:
     def await_all(
         self, names: Iterable[str], state: str, version: str
     ) -> tuple[int, dict[str, float]]:
-        """Wait until all have come to a state since a version.
+        """Wait until all ActionSets have reached a state since a resource version.
 
-        Says how often any was written, and when each was seen to be there.
+        Returns the number of all writes, and the time of the state by name.
         """
         open_, writes, ended = set(names), 0, dict[str, float]()
         for event in self._changes(version):
             writes += event.type == "MODIFIED"
-            found = (event.object.get("status") or {}).get("state")
-            assert found != "failed", event.object["status"]
-            if found == state:
+            current = (event.object.get("status") or {}).get("state")
+            assert current != "failed", event.object["status"]
+            if current == state:
                 name = event.object["metadata"]["name"]
                 ended.setdefault(name, time.perf_counter())
                 open_.discard(name)
             if not open_:
                 return writes, ended
-        raise AssertionError(f"{len(open_)} never came to be {state}")
+        raise AssertionError(f"{len(open_)} never became {state}")
 
     def await_events(self, names: set[str], reason: str, version: str) -> None:
-        """Wait until an event with a reason has been posted of each."""
-        for each in self._changes(version, EVENTS):
-            if each.object["reason"] == reason:
-                names.discard(each.object["involvedObject"]["name"])
+        """Wait until an event with a reason has been posted for every name."""
+        for change in self._changes(version, EVENTS):
+            if change.object["reason"] == reason:
+                names.discard(change.object["involvedObject"]["name"])
             if not names:
                 return
 
     def _changes(
         self, version: str, resource: GroupVersionResource = ACTION_SETS
     ) -> Iterator[WatchEvent]:
-        """Watch a kind from a version on, for as long as the controllers live."""
+        """Watch a kind from a resource version on while the controllers run."""
         end = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < end:
             self.check()
             with self.cluster.watch(
-                resource, resource_version=version, timeout_seconds=_LOOKS_AFTER_SECONDS
+                resource, resource_version=version, timeout_seconds=_WATCH_SECONDS
             ) as watch:
                 for event in watch:
                     version = event.object["metadata"]["resourceVersion"]
@@ -306,46 +307,46 @@ class Stage:
 
 
 def _ended(popen: subprocess.Popen[bytes], log: IO[bytes]) -> str:
-    """End a controller, and say how it ended and its output."""
+    """Stop a controller; return its exit code and output as a message."""
     popen.terminate()
     code = popen.wait(60)
     log.seek(0)
-    return f"the controller ended with {code} and said: {log.read().decode() or 'nothing'}"
+    return f"the controller ended with {code} and logged: {log.read().decode() or 'nothing'}"
 
 
 class _Done(NamedTuple):
     per_second: float
     status_writes: float
-    """How often each ActionSet was written, from its creation to its end."""
+    """Status writes per ActionSet, from its creation to its end."""
     p95_seconds: float
-    """From its creation to its end, of all but the slowest twentieth."""
+    """95th percentile of the time from creation to end."""
 
 
 def _rates(stage: Stage) -> Iterator[Row]:
     with stage.controller():
         warm = stage.run(["warm-up"], "one")
-        names = [f"lone-{at}" for at in range(20)]
-        p50 = statistics.median(map(stage.lone_milliseconds, names))
-        yield Row("a lone one, p50", f"{p50:.0f} ms", "<= 30 ms", p50 <= 30)
+        names = [f"single-{at}" for at in range(20)]
+        p50 = statistics.median(map(stage.milliseconds_of_one, names))
+        yield Row("a single one, p50", f"{p50:.0f} ms", "<= 30 ms", p50 <= 30)
         yield _requests_of_many(stage)
     write = _bare_client(stage, "warm-up", warm, 1)
     bare = statistics.median(
         median_seconds(partial(write, obj), 1) * 1000 for obj in _unwatched_ones(stage, names)
     )
-    yield Row("a lone one, the bare client's same writes", f"{bare:.0f} ms", "for reading")
-    for blueprint, phases, wanted in (("one", 1, _RATIO_OF_ONE), ("ten", 10, _RATIO_OF_TEN)):
+    yield Row("a single one, the same writes of a plain client", f"{bare:.0f} ms", "for reading")
+    for blueprint, phases, limit in (("one", 1, _RATIO_OF_ONE), ("ten", 10, _RATIO_OF_TEN)):
         turns = [_turn(stage, blueprint, phases, turn) for turn in range(_TURNS)]
         ours, bare, ratio, writes, spent = map(statistics.median, zip(*turns, strict=True))
         most = 8 + 2 * (phases - 1)
-        what = f"{_MANY} at once, {blueprint} phase{'s' if phases > 1 else ''}"
-        rates = f"{ours:.1f} a second, the bare client's same writes {bare:.1f}, of {_TURNS} turns"
-        yield Row(f"{what}: {rates}", f"{ratio:.2f}", f">= {wanted}", ratio >= wanted)
-        yield Row(f"{what}: writes of each", f"{writes:.1f}", f"<= {most}", writes <= most)
-        yield Row(f"{what}: processor time of each", f"{spent:.1f} ms", "for reading")
+        name = f"{_MANY} at once, {blueprint} phase{'s' if phases > 1 else ''}"
+        rates = f"{ours:.1f} a second, a plain client {bare:.1f}, median of {_TURNS} turns"
+        yield Row(f"{name}: {rates}", f"{ratio:.2f}", f">= {limit}", ratio >= limit)
+        yield Row(f"{name}: writes of one", f"{writes:.1f}", f"<= {most}", writes <= most)
+        yield Row(f"{name}: processor time of one", f"{spent:.1f} ms", "for reading")
 
 
 class _Turn(NamedTuple):
-    """A rate of ours, and that of the bare client right after it."""
+    """A rate of the controller, and that of a plain client right after it."""
 
     ours: float
     bare: float
@@ -356,7 +357,7 @@ class _Turn(NamedTuple):
 
 def _turn(stage: Stage, blueprint: str, phases: int, turn: int) -> _Turn:
     names = [f"{blueprint}-{turn}-{at}" for at in range(_MANY)]
-    # It ends before the bare client has its turn, and so has posted all events by then.
+    # The controller has ended, and posted all events, before the plain client starts.
     with stage.controller() as process:
         stage.run([f"{blueprint}-{turn}-warm-up"], blueprint)
         before = process.processor_seconds
@@ -368,17 +369,17 @@ def _turn(stage: Stage, blueprint: str, phases: int, turn: int) -> _Turn:
 
 
 def _requests_of_many(stage: Stage) -> Row:
-    names = [f"asked-{at}" for at in range(_MANY)]
+    names = [f"many-{at}" for at in range(_MANY)]
     version, before = stage.cluster.list(EVENTS, limit=1).resource_version, stage.requests
     stage.run(names, "one")
     stage.await_events(set(names), "Update Complete", version)
-    each = (stage.requests - before) / _MANY - 1
-    what, holds = f"{_MANY} at once: requests of each", each <= _MOST_REQUESTS
-    return Row(what, f"{each:.1f}", f"<= {_MOST_REQUESTS}", holds)
+    mean = (stage.requests - before) / _MANY - 1
+    name, holds = f"{_MANY} at once: requests of one", mean <= _MOST_REQUESTS
+    return Row(name, f"{mean:.1f}", f"<= {_MOST_REQUESTS}", holds)
 
 
 def _requests(stage: Stage) -> Iterator[Row]:
-    """Count what lone ones cost, through a proxy: nothing that is another's is among it."""
+    """Count the requests of the controller for single ActionSets, through a proxy."""
     from e2e.faults.proxy import FaultProxy
 
     names = [f"counted-{at}" for at in range(10)]
@@ -386,31 +387,31 @@ def _requests(stage: Stage) -> Iterator[Row]:
         FaultProxy(stage.server) as proxy,
         stage.controller("--no-http", "--kubeconfig", str(proxy.kubeconfig)),
     ):
-        for each in ("warm-up", *names):
+        for name in ("warm-up", *names):
             version = stage.cluster.list(EVENTS, limit=1).resource_version
-            stage.run([each], "one")
-            stage.await_events({each}, "Update Complete", version)
-            if each == "warm-up":
+            stage.run([name], "one")
+            stage.await_events({name}, "Update Complete", version)
+            if name == "warm-up":
                 proxy.reset()
         counted = requests_through(proxy)
-    yield request_row("a lone one", counted, len(names), _MOST_REQUESTS)
+    yield request_row("a single one", counted, len(names), _MOST_REQUESTS)
 
 
 def _bare_rate(stage: Stage, names: Sequence[str], done: _Done, phases: int) -> float:
-    """Have 16 threads of the client library make the same writes, and nothing else."""
+    """Perform the same writes with 16 threads of the client library."""
     write = _bare_client(stage, names[0], done, phases)
-    made = _unwatched_ones(stage, names)
+    actionsets = _unwatched_ones(stage, names)
     began = time.perf_counter()
     with ThreadPoolExecutor(_THREADS) as threads:
-        list(threads.map(write, made))
+        list(threads.map(write, actionsets))
     return _MANY / (time.perf_counter() - began)
 
 
 def _bare_client(stage: Stage, like: str, done: _Done, phases: int) -> Callable[[Any], object]:
-    """Give what makes the writes of one ActionSet with the client library."""
+    """Return a function that performs the writes of one ActionSet with the client library."""
     import kubernetes
 
-    # Bodies go as plain dicts, for which it has no types.
+    # The library has no types for plain dicts as bodies.
     library: Any = kubernetes
     client = library.client
     settings = client.Configuration()
@@ -440,7 +441,7 @@ def _bare_client(stage: Stage, like: str, done: _Done, phases: int) -> Callable[
 
 def _unwatched_ones(stage: Stage, names: Sequence[str]) -> list[Any]:
     with ThreadPoolExecutor(_THREADS) as threads:
-        return list(threads.map(lambda each: stage.cluster.create(_unwatched(each)), names))
+        return list(threads.map(lambda name: stage.cluster.create(_unwatched(name)), names))
 
 
 def _long_ones(stage: Stage) -> list[Row]:
@@ -459,8 +460,8 @@ def _long_ones(stage: Stage) -> list[Row]:
         seconds = time.perf_counter() - began
     return [
         Row("1,000 long ones: memory", f"{megabytes:.0f} MB", "< 300 MB", megabytes < 300),
-        Row("1,000 long ones: of a core", f"{share:.1%}", "< 10 %", share < 0.10),
-        Row("1,000 long ones: all to their ends", f"{seconds:.1f} s", "for reading"),
+        Row("1,000 long ones: share of a core", f"{share:.1%}", "< 10 %", share < 0.10),
+        Row("1,000 long ones: time until all have ended", f"{seconds:.1f} s", "for reading"),
     ]
 
 
@@ -468,8 +469,8 @@ def _finished_ones(stage: Stage) -> list[Row]:
     many = 8098
 
     def make(at: int) -> None:
-        made = stage.cluster.create(actionset(f"old-{at}", "one"))
-        stage.cluster.replace_status({**made, "status": FINISHED})
+        created = stage.cluster.create(actionset(f"old-{at}", "one"))
+        stage.cluster.replace_status({**created, "status": FINISHED})
 
     with ThreadPoolExecutor(_THREADS) as threads:
         list(threads.map(make, range(many)))
@@ -482,12 +483,12 @@ def _finished_ones(stage: Stage) -> list[Row]:
         time.sleep(5)
         megabytes = process.megabytes
     return [
-        Row("8,098 finished: the first new one begins", f"{seconds:.1f} s", "< 5 s", seconds < 5),
+        Row("8,098 finished: start of the first new one", f"{seconds:.1f} s", "< 5 s", seconds < 5),
         Row("8,098 finished: memory", f"{megabytes:.0f} MB", "< 250 MB", megabytes < 250),
     ]
 
 
-# What is in the cluster
+# Objects
 
 
 def _kube_ops(number: int) -> dict[str, Any]:
@@ -547,7 +548,7 @@ def _blueprint(name: str, *phases: Mapping[str, Any]) -> dict[str, Any]:
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "Blueprint",
         "metadata": {"name": name, "namespace": SPACE},
-        "actions": {"act": {"phases": [dict(each) for each in phases]}},
+        "actions": {"act": {"phases": [dict(phase) for phase in phases]}},
     }
 
 
@@ -567,6 +568,6 @@ def actionset(name: str, blueprint: str) -> dict[str, Any]:
 
 
 def _unwatched(name: str) -> dict[str, Any]:
-    made = actionset(name, "one")
-    made["metadata"]["namespace"] = _UNWATCHED
-    return made
+    obj = actionset(name, "one")
+    obj["metadata"]["namespace"] = _UNWATCHED
+    return obj

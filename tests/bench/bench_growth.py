@@ -1,8 +1,8 @@
-"""Does it grow as its work does? Bursts, what has ended, composite resources, revisions.
+"""Growth of time and memory with the amount of work.
 
-What counts is the exponent: twice the work is twice the time, not four times. The embedded
-cluster measures our processor time alone; a real API server what a process of ours takes and
-gives back.
+The figure is the exponent: twice the work must take twice the time, not four times. With the
+embedded cluster the processor time of this process is measured, and with a real API server the
+time and memory of a controller process.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from tests.bench.bench_controller import (
 )
 from tests.bench.measure import Row, growth_row, rows_of
 
-TITLE = "Growth: what comes of twice the work"
+TITLE = "Growth with the amount of work"
 
 _BURSTS = (100, 200, 400, 800, 1600)
 _RESOURCES = (500, 1000, 2000, 5000)
 _REVISIONS = (125, 250, 500, 1000, 2000)
 _GONE = 3600
-_REST_SECONDS = 5.0
+_IDLE_SECONDS = 5.0
 _PATIENCE_SECONDS = 600.0
 
 
 def rows() -> list[Row]:
     logging.disable(logging.CRITICAL)
     return [
-        *rows_of({each.__name__: each for each in (_bursts, _composites, _revisions)}),
-        *staged_rows(_real_bursts, _what_is_given_back, _after_many_that_ended),
+        *rows_of({measure.__name__: measure for measure in (_bursts, _composites, _revisions)}),
+        *staged_rows(_real_bursts, _memory_after_deletions, _after_many_that_ended),
     ]
 
 
 @contextmanager
 def _spent() -> Iterator[Callable[[], float]]:
-    """Measure the processor time of this process, whoever else is at work on the machine.
+    """Measure the processor time of this process.
 
-    Without garbage collection: what it looks through is the embedded cluster's, which keeps
-    all that ever happened. What it costs a controller is in the rows of a real API server.
+    Garbage collection is off, because it would traverse the history of the embedded cluster. Its
+    cost for a controller is part of the rows of a real API server.
     """
     gc.collect()
     gc.disable()
@@ -69,13 +69,13 @@ def _spent() -> Iterator[Callable[[], float]]:
 def _until_all(
     cluster: Cluster,
     resource: GroupVersionResource,
-    is_so: Callable[[KubeObject], bool],
+    is_done: Callable[[KubeObject], bool],
     names: Iterable[str],
     begin: Callable[[], object],
 ) -> None:
-    """Do something, and watch until it is so for all that are named.
+    """Call `begin`, and watch until a condition holds for all named objects.
 
-    Nothing is listed meanwhile: what grows with the work at each look would be measured too.
+    Listing them repeatedly would add a cost that grows with the work.
     """
     open_, version = set(names), cluster.list(resource, limit=1).resource_version
     with cluster.watch(
@@ -83,17 +83,17 @@ def _until_all(
     ) as watch:
         begin()
         for event in watch:
-            if is_so(event.object):
+            if is_done(event.object):
                 open_.discard(name_of(event.object))
             if not open_:
                 return
-    raise AssertionError(f"{len(open_)} never came to be so")
+    raise AssertionError(f"{len(open_)} did not reach the expected state")
 
 
-def _until(is_so: Callable[[], bool]) -> None:
+def _until(is_done: Callable[[], bool]) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < end, "it never came to be"
+    while not is_done():
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.02)
 
 
@@ -104,26 +104,26 @@ def _bursts() -> Iterator[Row]:
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.embedded.cluster.cluster import MemoryCluster
     from tests.controller.conftest import Environment, blueprint, definitions, phase
-    from tests.controller.conftest import actionset as made
+    from tests.controller.conftest import actionset as echo_actionset
 
     def burst(many: int) -> float:
         clock = SystemClock()
-        world = Environment(MemoryCluster(clock=clock), clock)
-        world.create(*definitions(), blueprint(phase("Echo")))
-        controller = world.controller()
-        world.create(made("warm"))
-        world.until_state("complete", "warm")
+        environment = Environment(MemoryCluster(clock=clock), clock)
+        environment.create(*definitions(), blueprint(phase("Echo")))
+        controller = environment.controller()
+        environment.create(echo_actionset("warm"))
+        environment.until_state("complete", "warm")
         names = [f"one-{number}" for number in range(many)]
         with _spent() as spent:
             _until_all(
-                world.cluster,
+                environment.cluster,
                 ACTION_SETS,
                 _is_complete,
                 names,
-                lambda: world.create(*map(made, names)),
+                lambda: environment.create(*map(echo_actionset, names)),
             )
             _until(lambda: controller.is_settled)
-        world.close()
+        environment.close()
         return spent()
 
     yield growth_row("bursts of ActionSets", [(many, burst(many)) for many in _BURSTS], "ms each")
@@ -153,26 +153,26 @@ def _composites() -> list[Row]:
             for name in names:
                 harness.cluster.create(bucket(name, ("a",)))
 
-        with _spent() as made:
+        with _spent() as created:
             _until_coloured(harness, "red", names, create)
         _until(lambda: harness.compositions.is_settled)
-        with _spent() as rest:
-            time.sleep(_REST_SECONDS)
+        with _spent() as idle:
+            time.sleep(_IDLE_SECONDS)
         with _spent() as changed:
             _until_coloured(harness, "green", names, lambda: harness.apply(composition("green")))
         harness.close()
-        return made(), changed(), rest()
+        return created(), changed(), idle()
 
-    found = [(float(many), *measure(many)) for many in _RESOURCES]
-    share = found[-1][3] / _REST_SECONDS
-    come = [(many, seconds) for many, seconds, _, _ in found]
-    change = [(many, seconds) for many, _, seconds, _ in found]
-    rest = [(many, seconds) for many, _, _, seconds in found]
+    measured = [(float(many), *measure(many)) for many in _RESOURCES]
+    share = measured[-1][3] / _IDLE_SECONDS
+    created = [(many, seconds) for many, seconds, _, _ in measured]
+    change = [(many, seconds) for many, _, seconds, _ in measured]
+    idle = [(many, seconds) for many, _, _, seconds in measured]
     return [
-        growth_row("composite resources that come", come, "ms each"),
+        growth_row("new composite resources", created, "ms each"),
         growth_row("composite resources whose Composition changes", change, "ms each"),
-        growth_row(f"composite resources at rest for {_REST_SECONDS:.0f} s", rest, "ms"),
-        Row(f"{_RESOURCES[-1]:,} at rest, of one core", f"{share:.1%}", "< 1%", share < 0.01),
+        growth_row(f"idle composite resources for {_IDLE_SECONDS:.0f} s", idle, "ms"),
+        Row(f"{_RESOURCES[-1]:,} idle ones, share of a core", f"{share:.1%}", "< 1%", share < 0.01),
     ]
 
 
@@ -181,14 +181,14 @@ def _until_coloured(
 ) -> None:
     from tests.controller.compositions.harness import BUCKETS
 
-    def is_so(obj: KubeObject) -> bool:
+    def is_done(obj: KubeObject) -> bool:
         return status_of(obj).get("address") == colour
 
-    _until_all(harness.cluster, BUCKETS, is_so, names, begin)
+    _until_all(harness.cluster, BUCKETS, is_done, names, begin)
 
 
 def _revisions() -> Iterator[Row]:
-    """Change a Composition that has many revisions already, and one resource that follows."""
+    """Change a Composition that has many revisions and one user."""
     from tests.controller.compositions.harness import (
         REVISIONS,
         Harness,
@@ -210,18 +210,18 @@ def _revisions() -> Iterator[Row]:
         harness.until(lambda: harness.is_ready("one"))
         with _spent() as spent:
             for colour in ("green", "blue", "white", "black"):
-                say = partial(harness.apply, composition(colour))
-                _until_coloured(harness, colour, ("one",), say)
+                change = partial(harness.apply, composition(colour))
+                _until_coloured(harness, colour, ("one",), change)
         harness.close()
         return spent() / 4
 
-    # A change takes milliseconds: of one measurement, whatever else ran makes a third.
+    # A change takes milliseconds, of which other load can be a third.
     points = [(many, min(measure(many) for _ in range(3))) for many in _REVISIONS]
     yield growth_row("revisions of one Composition", points, "ms for a change")
 
 
 def _old_revision(first: Any, number: int) -> dict[str, Any]:
-    """Make a revision of the same Composition that nothing follows any more."""
+    """Return an old revision of the same Composition."""
     metadata = first["metadata"]
     kept = {key: metadata[key] for key in ("labels", "ownerReferences")}
     labels = {**kept["labels"], "number": str(number)}
@@ -236,7 +236,7 @@ def _old_revision(first: Any, number: int) -> dict[str, Any]:
 
 
 def _real_bursts(stage: Stage) -> Iterator[Row]:
-    """Measure each burst between two of 200: who else is at work slows all three of them."""
+    """Measure every burst between two bursts of 200, which other load affects in the same way."""
 
     def burst(name: str, many: int) -> tuple[float, float]:
         done = stage.run([f"{name}-{number}" for number in range(many)], "one")
@@ -255,33 +255,34 @@ def _real_bursts(stage: Stage) -> Iterator[Row]:
             waits.append(p95s[many] / many * 400 / (before[1] + after[1]))
             before = after
     yield growth_row("bursts on a real API server, our processor time", points, "ms each")
-    text, held = ", ".join(f"{each:.2f}" for each in rates), min(rates)
-    name = f"their rates to those of 200 before and after: {text}"
+    text, held = ", ".join(f"{rate:.2f}" for rate in rates), min(rates)
+    name = f"their rates relative to bursts of 200 before and after: {text}"
     yield Row(name, f"{held:.2f}", ">= 0.9", held >= 0.9)
-    text, longest = ", ".join(f"{each:.2f}" for each in waits), max(waits)
-    name = f"their p95, for each of them, to that of 200 before and after: {text}"
+    text, longest = ", ".join(f"{wait:.2f}" for wait in waits), max(waits)
+    name = f"their p95 per ActionSet relative to bursts of 200 before and after: {text}"
     yield Row(name, f"{longest:.2f}", "<= 1.1", longest <= 1.1)
     text = ", ".join(f"{seconds:.1f} s of {many:,}" for many, seconds in p95s.items())
     yield Row(f"their p95: {text}", f"{p95s[800]:.1f} s of 800", "< 8 s", p95s[800] < 8)
 
 
-def _what_is_given_back(stage: Stage) -> Iterator[Row]:
+def _memory_after_deletions(stage: Stage) -> Iterator[Row]:
     with stage.controller() as process:
-        _come_and_go(stage, "warm", 400)
+        _create_and_delete(stage, "warm", 400)
         before = process.megabytes
         for turn in range(_GONE // 600):
-            _come_and_go(stage, f"gone-{turn}", 600)
+            _create_and_delete(stage, f"gone-{turn}", 600)
         after = process.megabytes
-    name = f"memory before and after {_GONE:,} that came and went: {before:.0f} and {after:.0f} MB"
+    sizes = f"{before:.0f} and {after:.0f} MB"
+    name = f"memory before and after {_GONE:,} created and deleted ones: {sizes}"
     yield Row(name, f"{after / before:.2f}", "<= 1.25", after <= before * 1.25)
 
 
-def _come_and_go(stage: Stage, name: str, many: int) -> None:
+def _create_and_delete(stage: Stage, name: str, many: int) -> None:
     names = [f"{name}-{number}" for number in range(many)]
     stage.run(names, "one")
 
-    def delete(each: str) -> None:
-        stage.cluster.delete(ACTION_SETS, each, namespace=SPACE)
+    def delete(name: str) -> None:
+        stage.cluster.delete(ACTION_SETS, name, namespace=SPACE)
 
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(delete, names))
@@ -292,8 +293,8 @@ def _after_many_that_ended(stage: Stage) -> Iterator[Row]:
     many = 8000
 
     def make(number: int) -> None:
-        made = stage.cluster.create(actionset(f"old-{number}", "one"))
-        stage.cluster.replace_status({**made, "status": FINISHED})
+        created = stage.cluster.create(actionset(f"old-{number}", "one"))
+        stage.cluster.replace_status({**created, "status": FINISHED})
 
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(make, range(many)))
@@ -308,14 +309,14 @@ def _after_many_that_ended(stage: Stage) -> Iterator[Row]:
             lambda: bool(stage.cluster.get(ACTION_SETS, "new", namespace=SPACE).get("status"))
         )
         seconds = time.perf_counter() - began
-    name = f"{many:,} ended: the first new one begins so long after the process is ready"
+    name = f"{many:,} ended ones: start of the first new one after readiness"
     yield Row(name, f"{seconds:.2f} s", "<= 0.3 s", seconds <= 0.3)
     yield Row("load of the machine at the end", f"{os.getloadavg()[0]:.1f}", "for reading")
 
 
 def _is_ready(port: int) -> bool:
     try:
-        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:  # it is ours
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:  # our own server
             return bool(answer.status == 200)
     except (URLError, OSError):
         return False

@@ -1,4 +1,4 @@
-"""How fast do 100 MB of log go through the output parser?"""
+"""Throughput of the output parser for 100 MB of logs."""
 
 from __future__ import annotations
 

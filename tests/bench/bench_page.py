@@ -1,4 +1,4 @@
-"""The pages of runs: how soon one is there, how soon a line, and what watching costs."""
+"""Response times of the pages of runs, and the cost of streaming logs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.bench.measure import Row
 from tests.http_api.runs_of import RunsOf, phase, runs_of_a_cluster, status_of
 from tests.http_api.serving import served
 
-TITLE = "The page, with 5,000 runs"
+TITLE = "Pages with 5,000 runs"
 
 _RUNS = 5000
-_ASKED = 200
+_REQUESTS = 200
 _LINES = 50
 _WATCHERS = 200
 _WATCHED_SECONDS = 20.0
@@ -28,18 +28,21 @@ def rows() -> list[Row]:
         for number in range(_RUNS):
             runs.add(f"run-{number:05}", status)
         _until(lambda: len(runs.overview.runs().rows) >= _RUNS)
-        page = _p99_seconds(lambda: _ask(f"{url}/runs"))
-        run = _p99_seconds(lambda: _ask(f"{url}/runs/shop/run-00042"))
+        page = _p99_seconds(lambda: _get(f"{url}/runs"))
+        run = _p99_seconds(lambda: _get(f"{url}/runs/shop/run-00042"))
         line = asyncio.run(_line_seconds(runs, url))
         share = asyncio.run(_share_of_watching(runs, url))
     return [
         Row("the list of runs, p99", f"{page * 1000:.0f} ms", "<= 50 ms", page <= 0.05),
         Row("one run, p99", f"{run * 1000:.0f} ms", "<= 50 ms", run <= 0.05),
         Row(
-            "a line until a browser has it, most", f"{line * 1000:.0f} ms", "<= 300 ms", line <= 0.3
+            "a log line until it reaches a browser, maximum",
+            f"{line * 1000:.0f} ms",
+            "<= 300 ms",
+            line <= 0.3,
         ),
         Row(
-            f"{_WATCHERS} who watch a run that prints a line a second",
+            f"{_WATCHERS} clients of a run that prints a line a second",
             f"{share:.1%} of a core",
             "<= 5%",
             share <= 0.05,
@@ -47,15 +50,15 @@ def rows() -> list[Row]:
     ]
 
 
-def _until(is_so: Callable[[], bool]) -> None:
+def _until(is_done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not is_so():
+    while not is_done():
         if time.monotonic() > deadline:
             raise TimeoutError
         time.sleep(0.05)
 
 
-def _ask(url: str) -> None:
+def _get(url: str) -> None:
     with urlopen(url) as answer:
         answer.read()
 
@@ -63,7 +66,7 @@ def _ask(url: str) -> None:
 def _p99_seconds(call: Callable[[], None]) -> float:
     call()
     times = []
-    for _ in range(_ASKED):
+    for _ in range(_REQUESTS):
         began = time.perf_counter()
         call()
         times.append(time.perf_counter() - began)
@@ -71,10 +74,10 @@ def _p99_seconds(call: Callable[[], None]) -> float:
 
 
 async def _stream(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    where = urlsplit(url)
-    reader, writer = await asyncio.open_connection(where.hostname, where.port)
-    path = f"{where.path}?{where.query}"
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n".encode())
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    path = f"{parts.path}?{parts.query}"
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
     await writer.drain()
     return reader, writer
 
@@ -95,7 +98,7 @@ async def _line_seconds(runs: RunsOf, url: str) -> float:
 
 
 async def _share_of_watching(runs: RunsOf, url: str) -> float:
-    """Give the processor time of this process, which serves and reads, in parts of a core."""
+    """Return the share of a core that this process uses for serving and reading."""
     streams = [await _stream(f"{url}/runs/shop/under-way/events?0") for _ in range(_WATCHERS)]
     readers = [asyncio.create_task(_read_all(reader)) for reader, _ in streams]
     await asyncio.sleep(2)

@@ -1,7 +1,7 @@
-"""How long does a call of patch-and-transform take, in process?
+"""Processor time of one call of patch-and-transform in process.
 
-The peer is the original, asked over gRPC: 0.36 ms for one resource, 98 calls a second
-with a hundred. Counted is the time of the processor: what else runs here does not matter.
+The original, called over gRPC, takes 0.36 ms for one resource, and handles 98 calls a second
+with a hundred resources.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def rows() -> list[Row]:
 
 
 def _milliseconds(resources: int, calls: int) -> float:
-    """The time of one call in the quietest of several rounds; the input was seen before."""
+    """Return the time of one call in the fastest of several rounds, after a warm-up."""
     request = _request(resources)
     PatchAndTransform().run(request)
     best = float("inf")

@@ -1,4 +1,4 @@
-"""What does a choice cost, and does it cost more where there are more functions?"""
+"""Cost of choosing a function version, with few and with many functions."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def rows() -> list[Row]:
     many = registry_with(1000)
     build = time.perf_counter() - start
     measured = [Row("building 10,000 entries", f"{build:.2f} s", "< 1 s", build < 1)]
-    for what, asked in (("a version", "v0.5.0"), ("a range", "~0.5"), ("the default", "")):
+    for kind, request in (("a version", "v0.5.0"), ("a range", "~0.5"), ("the default", "")):
         costs = [
-            best_seconds(lambda r=known, a=asked: choose_version(r, "Function7", a)) * 1e6  # type: ignore[misc]  # a lambda's defaults have no types
-            for known in (few, many)
+            best_seconds(lambda r=registry, a=request: choose_version(r, "Function7", a)) * 1e6  # type: ignore[misc]  # a lambda's defaults have no types
+            for registry in (few, many)
         ]
         measured.append(
             Row(
-                f"choosing by {what}, 10 / 1,000 functions",
+                f"choosing by {kind}, 10 / 1,000 functions",
                 f"{costs[0]:.1f} / {costs[1]:.1f} µs",
-                "<= 20 µs each",
+                "<= 20 µs",
                 max(costs) <= 20,
             )
         )
@@ -64,7 +64,7 @@ def rows() -> list[Row]:
 
 
 def _revision_rows() -> list[Row]:
-    """Choose among 1,000 revisions whose versions are served, deprecated and removed."""
+    """Choose among 1,000 revisions of supported, deprecated and removed versions."""
     lives = (
         Listing(),
         Listing(deprecated_in=Version(0, 3, 0)),
@@ -87,23 +87,23 @@ def _revision_rows() -> list[Row]:
             for number in range(1000)
         ]
     )
-    known = builder.build()
+    registry = builder.build()
     rows = []
-    for what, request in (
+    for kind, request in (
         ("nothing", RevisionRequest()),
         ("the lowest by name", RevisionRequest("function-a-3")),
         ("labels of low ones", RevisionRequest(labels={"channel": "1"})),
         ("a range of low ones", RevisionRequest(version="<0.20")),
     ):
-        cost = best_seconds(lambda r=request: choose_revision(known, "function-a", r)) * 1e6  # type: ignore[misc]  # a lambda's defaults have no types
+        cost = best_seconds(lambda r=request: choose_revision(registry, "function-a", r)) * 1e6  # type: ignore[misc]  # a lambda's defaults have no types
         rows.append(
-            Row(f"choosing a revision of 1,000 by {what}", f"{cost:.1f} µs", "<= 20 µs", cost <= 20)
+            Row(f"choosing a revision of 1,000 by {kind}", f"{cost:.1f} µs", "<= 20 µs", cost <= 20)
         )
 
-    def anew() -> None:
-        known.family("function-a").choices.clear()
-        choose_revision(known, "function-a", RevisionRequest(version="<0.20"))
+    def choose_uncached() -> None:
+        registry.family("function-a").choices.clear()
+        choose_revision(registry, "function-a", RevisionRequest(version="<0.20"))
 
-    first = best_seconds(anew, calls=50) * 1e6
-    rows.append(Row("the last of these for the first time", f"{first:.0f} µs", "once a registry"))
+    first = best_seconds(choose_uncached, calls=50) * 1e6
+    rows.append(Row("the last of these, uncached", f"{first:.0f} µs", "once a registry"))
     return rows

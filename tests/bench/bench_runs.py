@@ -1,4 +1,4 @@
-"""What does a phase cost, and what does it cost to wait?"""
+"""Cost of phases, and of waiting runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.wiring import read_functions, registry_of
 from tests.bench.measure import Row
 
-TITLE = "Runs: a thousand phases, with a journal, and a thousand that wait"
+TITLE = "Runs: a thousand phases with a journal, and a thousand waiting runs"
 _MANY = 1000
 
 
@@ -53,7 +53,7 @@ class Nothing(Func):
 
 
 class Waits(Func):
-    """Waits for a ConfigMap to say something."""
+    """Waits until a ConfigMap has data."""
 
     name = "Waits"
 
@@ -71,7 +71,7 @@ def _blueprint(func: str, phases: int) -> dict[str, Any]:
 
 
 def _seconds_a_phase(phases: int) -> float:
-    """Run so many phases one after the other, and give the time of each in the best of three."""
+    """Return the time of one phase in a run of several, the best of three runs."""
     best = float("inf")
     for _ in range(3):
         folder = Path(tempfile.mkdtemp(dir="build" if Path("build").is_dir() else None))
@@ -98,27 +98,29 @@ def rows() -> list[Row]:
 
 
 def _check_milliseconds() -> float:
-    """Plan the export of http-hook as a run does before its first phase, at best of some."""
+    """Return the time of the checks before the first phase of http-hook, the best of five."""
     folder = Path("blueprints/http-hook")
     text = (folder / "blueprint.yaml").read_bytes()
-    found = only_blueprint(parse_documents(text, "blueprint.yaml"), "blueprint.yaml").blueprint
+    parsed = only_blueprint(parse_documents(text, "blueprint.yaml"), "blueprint.yaml").blueprint
     clock = SystemClock()
     cluster = MemoryCluster(clock=clock)
-    cluster.load([each.value for each in parse_documents((folder / "objects.yaml").read_bytes())])
+    cluster.load(
+        [document.value for document in parse_documents((folder / "objects.yaml").read_bytes())]
+    )
     spec = ActionSpec(
         name="export",
         object=TargetReference(kind="Deployment", name="orders", namespace="shop"),
         options={"url": "http://127.0.0.1:8080"},
     )
     registry = read_functions().registry
-    phases = found.actions["export"].every_phase()
+    phases = parsed.actions["export"].every_phase()
     choices = [choose_phase_version(registry, phase) for _, phase in phases]
     best = float("inf")
     for _ in range(5):
         start = time.perf_counter()
         facts = fetch_facts(cluster, spec, clock.now()).facts
-        renderer = renderer_of(found, "export", system_effects(clock))
-        analysis = ActionAnalysis(found, "export", renderer.engine)
+        renderer = renderer_of(parsed, "export", system_effects(clock))
+        analysis = ActionAnalysis(parsed, "export", renderer.engine)
         basis = PlanBasis(analysis, renderer, Params(facts), load_function, is_whole=True)
         seen = run_preflight(basis, choices, cluster)
         best = min(best, time.perf_counter() - start)
@@ -127,7 +129,7 @@ def _check_milliseconds() -> float:
 
 
 def _waiting() -> tuple[float, float]:
-    """Have a process of its own wait a thousand times over, and see what that takes."""
+    """Return the memory and the share of a core of a process with a thousand waiting runs."""
     out = subprocess.run(
         [sys.executable, "-c", "from tests.bench.bench_runs import wait; wait()"],
         check=True,
@@ -138,7 +140,7 @@ def _waiting() -> tuple[float, float]:
 
 
 def wait() -> None:
-    """Wait in a thousand runs at once; print megabytes, and the share of a core."""
+    """Wait in a thousand runs; print megabytes and the share of a core."""
     cluster = MemoryCluster(clock=SystemClock())
     gate = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}}
     cluster.load([gate])
@@ -156,12 +158,12 @@ def wait() -> None:
 
 def _thousand_actions(cluster: MemoryCluster) -> ActionSetRun:
     clock = SystemClock()
-    found = only_blueprint(parse_documents(json.dumps(_blueprint("Waits", 1))), "many")
+    parsed = only_blueprint(parse_documents(json.dumps(_blueprint("Waits", 1))), "many")
     target = {"kind": "Namespace", "name": "default", "namespace": "default"}
     action = {"name": "go", "blueprint": "many", "object": target}
     actionset = parse_actionset(parse_document(json.dumps({"spec": {"actions": [action] * _MANY}})))
     run = ActionSetRun(
-        course_of(actionset, {"many": found.blueprint}),
+        course_of(actionset, {"many": parsed.blueprint}),
         FunctionSource(registry_of(Waits), load_function),
         Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock)),
     )

@@ -1,8 +1,8 @@
-"""Functions as they are served: beside the original in Go, and by several processes.
+"""Served functions, compared with the original in Go and with several processes.
 
-Beside the original, each server has one core to itself, the caller another one, and they take
-turns. Rates swing with whatever else the machine does; what counts is the processor time of a
-call in the quietest round, and of what several processes bring, the fastest round.
+Servers take turns on one core, and the caller has another one. Rates vary with other load on the
+machine, so the figures are the processor time of a call in the best round and, for several
+processes, the rate of the fastest round.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Busy(Echo):
         return Response(request)
 """
 _PATIENCE_SECONDS = 60.0
-# The original of that age knows no other.
+# The pinned version of the original supports no other one.
 _METHOD = "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction"
 _READY = re.compile(r"Serving .*:(\d+) ")
 
@@ -62,14 +62,14 @@ class _Server(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Say how long it has used a processor, with all the processes that it started."""
+        """Processor time of the server and its child processes."""
         pid = self.process.pid
         started = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return sum(map(processor_seconds, [pid, *map(int, started)]))
 
 
-class _Taken(NamedTuple):
-    """The best of all rounds of one server."""
+class _Best(NamedTuple):
+    """Best figures of all rounds of one server."""
 
     rate: float = 0.0
     cost: float = float("inf")
@@ -79,19 +79,19 @@ class _Taken(NamedTuple):
 
 
 _Call = Callable[[int], tuple[float, int]]
-"""Calls what serves on a port, and gives the calls a second and their number."""
+"""Calls the server on a port; returns the calls a second and their number."""
 
 
 def rows() -> list[Row]:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
-        print("NOTHING IS MEASURED: a server and its caller need a core each", file=sys.stderr)
+        print("Not measured: server and caller need two cores", file=sys.stderr)
         return []
-    return [*_beside_the_original(cores), *_over_processes()]
+    return [*_compare_with_original(cores), *_compare_processes()]
 
 
 def _messages(request: Any) -> list[bytes]:
-    """Marshal a request many times, in random map order: callers in Go never repeat their bytes."""
+    """Marshal a request many times in random map order, as callers in Go do."""
     from kanister_py.executor.wire_messages import REQUEST, write_request
     from kanister_py.proto.messages import message_class
 
@@ -99,13 +99,13 @@ def _messages(request: Any) -> list[bytes]:
     return [shuffled(message, choose) for _ in range(200)]
 
 
-def _beside_the_original(cores: Sequence[int]) -> list[Row]:
+def _compare_with_original(cores: Sequence[int]) -> list[Row]:
     from e2e.cluster.programs import BuildFailed, GoMissing, find_patch_and_transform
 
     try:
         original = find_patch_and_transform()
     except (GoMissing, BuildFailed) as error:
-        print(f"NOTHING IS MEASURED BESIDE THE ORIGINAL: {error}", file=sys.stderr)
+        print(f"Not compared with the original: {error}", file=sys.stderr)
         return []
     with ExitStack() as stack:
         with _on(cores[0]):
@@ -113,11 +113,11 @@ def _beside_the_original(cores: Sequence[int]) -> list[Row]:
             theirs = stack.enter_context(_theirs(original))
         with _on(cores[1]):
             call = partial(_call_bare, _messages(small_request(input=INPUT)))
-            found = _take_turns({"ours": ours, "theirs": theirs}, call)
-    share = found["theirs"].cost / found["ours"].cost
+            best = _take_turns({"ours": ours, "theirs": theirs}, call)
+    share = best["theirs"].cost / best["ours"].cost
     return [
-        Row("a call of the original with GOMAXPROCS=1", str(found["theirs"]), "for reading"),
-        Row("a call of ours, in one process", str(found["ours"]), "for reading"),
+        Row("a call of the original with GOMAXPROCS=1", str(best["theirs"]), "for reading"),
+        Row("a call of ours, in one process", str(best["ours"]), "for reading"),
         Row(
             "ours / the original, for the same processor time",
             f"{share:.2f}",
@@ -127,18 +127,18 @@ def _beside_the_original(cores: Sequence[int]) -> list[Row]:
     ]
 
 
-def _over_processes() -> Iterator[Row]:
-    """Say what a second process brings to callers of many connections, and to our own runner."""
+def _compare_processes() -> Iterator[Row]:
+    """Compare two processes with one, for many connections and for our own runner."""
     patching, echoing = small_request(input=INPUT), small_request()
     with TemporaryDirectory() as folder:
         Path(folder, "served.py").write_text(_MODULE)
-        yield from _two_beside_one(
+        yield from _compare_two_with_one(
             "patch-and-transform", _FUNCTION, partial(_call_bare, _messages(patching)), folder
         )
-        yield from _two_beside_one(
+        yield from _compare_two_with_one(
             "echo", "served:Echo", partial(_call_bare, _messages(echoing)), folder
         )
-        yield from _two_beside_one(
+        yield from _compare_two_with_one(
             "milliseconds of work, our own runner",
             "served:Busy",
             partial(_call_by_runner, echoing),
@@ -146,13 +146,13 @@ def _over_processes() -> Iterator[Row]:
         )
 
 
-def _two_beside_one(name: str, target: str, call: _Call, folder: str) -> list[Row]:
+def _compare_two_with_one(name: str, target: str, call: _Call, folder: str) -> list[Row]:
     with _ours(1, target, folder) as one, _ours(2, target, folder) as two:
-        found = _take_turns({"one": one, "two": two}, call)
-    more = found["two"].cost / found["one"].cost
-    faster = found["two"].rate / found["one"].rate
+        best = _take_turns({"one": one, "two": two}, call)
+    more = best["two"].cost / best["one"].cost
+    faster = best["two"].rate / best["one"].rate
     return [
-        Row(f"{name}: --processes 2", str(found["two"]), "for reading"),
+        Row(f"{name}: --processes 2", str(best["two"]), "for reading"),
         Row(
             f"{name}: --processes 2 / 1, calls a second",
             f"{faster:.2f}",
@@ -169,12 +169,12 @@ def _two_beside_one(name: str, target: str, call: _Call, folder: str) -> list[Ro
 
 
 def _call_bare(messages: Sequence[bytes], port: int) -> tuple[float, int]:
-    """Call on as many connections as there are callers."""
+    """Call with one connection for every caller."""
     return calls_a_second(port, _METHOD, messages, calls=_CALLS, callers=_CALLERS), _CALLS
 
 
 def _call_by_runner(request: Any, port: int) -> tuple[float, int]:
-    """Call as a controller does, from so many threads that share a runner."""
+    """Call as a controller does, from several threads that share a runner."""
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
     from kanister_py.core.registry.entries import FunctionRevision
     from kanister_py.ports.function_runner import FunctionCall
@@ -188,21 +188,21 @@ def _call_by_runner(request: Any, port: int) -> tuple[float, int]:
         return _RUNNER_CALLS / (time.perf_counter() - start), _RUNNER_CALLS
 
 
-def _take_turns(servers: Mapping[str, _Server], call: _Call) -> dict[str, _Taken]:
-    found = dict.fromkeys(servers, _Taken())
+def _take_turns(servers: Mapping[str, _Server], call: _Call) -> dict[str, _Best]:
+    best_rounds = dict.fromkeys(servers, _Best())
     for round_ in range(_ROUNDS + 1):
         for name, server in servers.items():
-            before, best = server.seconds, found[name]
+            before, best = server.seconds, best_rounds[name]
             rate, calls = call(server.port)
             cost = (server.seconds - before) / calls
-            if round_:  # the first round warms everything up
-                found[name] = _Taken(max(best.rate, rate), min(best.cost, cost))
-    return found
+            if round_:  # the first round is a warm-up
+                best_rounds[name] = _Best(max(best.rate, rate), min(best.cost, cost))
+    return best_rounds
 
 
 @contextmanager
 def _on(core: int) -> Iterator[None]:
-    """Run on one core alone, and so does what is started meanwhile."""
+    """Run this process and its new children on one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -217,8 +217,8 @@ def _ours(processes: int, target: str, folder: str | None = None) -> Iterator[_S
     command = [sys.executable, "-m", "kanister_py", *words, "--processes", str(processes)]
     with _started(command, subprocess.PIPE, folder) as process:
         assert process.stderr is not None
-        found = next(filter(None, map(_READY.match, process.stderr)))
-        yield _Server(process, int(found[1]))
+        ready = next(filter(None, map(_READY.match, process.stderr)))
+        yield _Server(process, int(ready[1]))
 
 
 @contextmanager
@@ -227,12 +227,12 @@ def _theirs(program: Path) -> Iterator[_Server]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [str(program), "--insecure", "--address", f"127.0.0.1:{port}"]
-    # It writes a line for each call, which nobody is to wait for.
+    # It logs a line for every call, which must not slow it down.
     with _started(command, subprocess.DEVNULL, GOMAXPROCS="1") as process:
         until = time.monotonic() + _PATIENCE_SECONDS
         while not _listens(port):
-            assert process.poll() is None, "it has ended"
-            assert time.monotonic() < until, "it never served"
+            assert process.poll() is None, "the server has ended"
+            assert time.monotonic() < until, "the server did not start in time"
             time.sleep(0.05)
         yield _Server(process, port)
 

@@ -1,8 +1,7 @@
-"""What do calls of composition functions cost, served by us and called by us?
+"""Cost of serving and of calling composition functions.
 
-The peer is a function on the published Python SDK, in the same run. Rates swing with
-whatever else the machine does, and with the caller that shares it; what counts is the
-processor time of a call in the quietest round.
+It is compared with a function on the published Python SDK in the same run. Rates vary with other
+load on the machine, so the figures are those of the best round.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ async def main():
 asyncio.run(main())
 """
 
-TOO_MUCH = """
+LARGE_RESPONSE = """
 import sys, grpc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -116,7 +115,7 @@ server.start()
 sys.stdin.read()
 """
 
-CALLERS_OF_IT = """
+LARGE_RESPONSE_CALLERS = """
 import resource, sys
 from concurrent.futures import ThreadPoolExecutor
 from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
@@ -165,7 +164,7 @@ def small_request(**more: Any) -> Any:
         "metadata": {"name": "x", "labels": labels},
         "spec": {
             "region": "eu",
-            "nodes": [{"name": f"n{each}", "size": each} for each in range(3)],
+            "nodes": [{"name": f"n{number}", "size": number} for number in range(3)],
         },
     }
     state = {"composite": {"resource": xr}, "resources": {"a": {"resource": xr}}}
@@ -176,7 +175,7 @@ def small_request(**more: Any) -> Any:
 
 @contextmanager
 def _server(code: str, *words: str) -> Iterator[tuple[int, int]]:
-    """Start a server; give its process and its port."""
+    """Start a server; yield its process ID and its port."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -188,11 +187,18 @@ def _server(code: str, *words: str) -> Iterator[tuple[int, int]]:
         process.wait()
 
 
-def _too_much() -> Row:
-    """Take the most memory that 30 callers use of a function that answers 20 MB."""
-    with _server(TOO_MUCH) as (_, port):
-        used = int(subprocess.check_output([sys.executable, "-c", CALLERS_OF_IT, str(port)]))
-    return Row("30 at once call what answers 20 MB, memory", f"{used} MB", "<= 250 MB", used <= 250)
+def _memory_of_large_responses() -> Row:
+    """Measure the memory of 30 callers of a function that responds with 20 MB."""
+    with _server(LARGE_RESPONSE) as (_, port):
+        used = int(
+            subprocess.check_output([sys.executable, "-c", LARGE_RESPONSE_CALLERS, str(port)])
+        )
+    return Row(
+        "memory of 30 concurrent calls with responses of 20 MB",
+        f"{used} MB",
+        "<= 250 MB",
+        used <= 250,
+    )
 
 
 def processor_seconds(pid: int) -> float:
@@ -201,7 +207,7 @@ def processor_seconds(pid: int) -> float:
 
 
 async def _load(port: int, request: bytes, calls: int, callers: int = CALLERS) -> float:
-    """Give calls a second."""
+    """Return calls a second."""
     import grpc.aio
 
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
@@ -217,7 +223,7 @@ async def _load(port: int, request: bytes, calls: int, callers: int = CALLERS) -
 
 
 def rows() -> list[Row]:
-    return [*_serving(), *_calling(), _too_much()]
+    return [*_serving(), *_calling(), _memory_of_large_responses()]
 
 
 def _serving() -> list[Row]:
@@ -226,9 +232,9 @@ def _serving() -> list[Row]:
     echo, patches = write_request(small_request()), write_request(small_request(input=INPUT))
     with ExitStack() as stack:
         servers = {
-            (whose, function): stack.enter_context(_server(code, function))
+            (owner, function): stack.enter_context(_server(code, function))
             for function in ("echo", "work")
-            for whose, code in (("ours", OURS), ("sdk", THEIRS))
+            for owner, code in (("ours", OURS), ("sdk", THEIRS))
         }
         on_loop = stack.enter_context(_server(OURS, "async work"))
         servers["ours", "async work"] = on_loop
@@ -237,10 +243,10 @@ def _serving() -> list[Row]:
         best: dict[tuple[str, str, int], float] = {}
         for round_ in range(ROUNDS + 1):
             for callers in (1, CALLERS):
-                for (whose, function), (_, port) in servers.items():
+                for (owner, function), (_, port) in servers.items():
                     rate = asyncio.run(_load(port, echo, CALLS // 4, callers))
-                    if round_:  # the first round warms everything up
-                        key = (whose, function, callers)
+                    if round_:  # the first round is a warm-up
+                        key = (owner, function, callers)
                         best[key] = max(best.get(key, 0.0), rate)
             rate = asyncio.run(_load(patching[1], patches, CALLS // 4))
             best["ours", "patches", CALLERS] = max(
@@ -251,8 +257,8 @@ def _serving() -> list[Row]:
         for callers in (1, CALLERS):
             ours, sdk = best["ours", function, callers], best["sdk", function, callers]
             name = f"{function}, ours / SDK, callers: {callers} ({ours:.0f} / {sdk:.0f} per s)"
-            wanted = f">= {limit:.2f}" if limit else "for reading"
-            rows.append(Row(name, f"{ours / sdk:.2f}", wanted, ours / sdk >= limit))
+            expected = f">= {limit:.2f}" if limit else "for reading"
+            rows.append(Row(name, f"{ours / sdk:.2f}", expected, ours / sdk >= limit))
     rate = best["ours", "patches", CALLERS]
     patched = rate / best["ours", "echo", CALLERS]
     name = f"calls a second, patch-and-transform / our echo ({rate:.0f} per s)"
@@ -260,7 +266,7 @@ def _serving() -> list[Row]:
 
 
 def _calling() -> list[Row]:
-    """Hold our runner against bare calls with the same messages, large ones."""
+    """Compare our runner with plain gRPC calls of the same large messages."""
     import grpc
 
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
@@ -285,41 +291,46 @@ def _calling() -> list[Row]:
             answer = runner.run(FunctionCall("s", revision, state[0]))
             state[0] = request._replace(desired=answer.desired, context=answer.context)
 
-        found = _side_by_side(step, lambda: bare(data), 60)
-        whole = _whole_run(runner, revision, _messages_over(channel))
+        one_step = _side_by_side(step, lambda: bare(data), 60)
+        whole_run = _whole_run(runner, revision, _messages_over(channel))
         runner.close()
     return [
-        Row("a step of 100 KB over gRPC / the bare call", f"{found:.2f}", "<= 1.50", found <= 1.5),
         Row(
-            "a whole run of 5 steps, objects in and out / the SDK's bare calls",
-            f"{whole:.2f}",
+            "a step of 100 KB over gRPC / the plain call",
+            f"{one_step:.2f}",
+            "<= 1.50",
+            one_step <= 1.5,
+        ),
+        Row(
+            "a run of 5 steps with objects / plain calls with the SDK",
+            f"{whole_run:.2f}",
             "<= 1.80",
-            whole <= 1.8,
+            whole_run <= 1.8,
         ),
     ]
 
 
 def _messages_over(channel: Any) -> Callable[[bytes], object]:
-    """Call as a client of the published SDK does: a message goes out, and one comes back."""
+    """Return a call with protobuf messages, as a client of the published SDK does."""
     from crossplane.function.proto.v1 import run_function_pb2, run_function_pb2_grpc
 
     stub = run_function_pb2_grpc.FunctionRunnerServiceStub(channel)  # type: ignore[no-untyped-call] # generated without types
-    made: dict[bytes, Any] = {}
+    messages: dict[bytes, Any] = {}
 
     def call(request: bytes) -> object:
-        message = made.get(request)
+        message = messages.get(request)
         if message is None:
-            message = made[request] = run_function_pb2.RunFunctionRequest.FromString(request)
+            message = messages[request] = run_function_pb2.RunFunctionRequest.FromString(request)
         return stub.RunFunction(message)
 
     return call
 
 
 def _side_by_side(ours: Callable[[], object], theirs: Callable[[], object], times: int) -> float:
-    """Give how much longer ours takes: each time by turns, since whatever else runs disturbs both.
+    """Return how much longer ours takes. Both take turns, so that other load affects both.
 
-    On a machine of our own, the quietest times and the median of the pairs say the same;
-    elsewhere the lesser of both is what was disturbed less.
+    On an idle machine, the ratio of the best times and the median of the ratios agree; under
+    load, the smaller one is affected less.
     """
     ours()
     theirs()
@@ -329,7 +340,7 @@ def _side_by_side(ours: Callable[[], object], theirs: Callable[[], object], time
 
 
 def _whole_run(runner: Any, revision: Any, bare: Any) -> float:
-    """Hold the engine against the calls alone, its 50 resources of 2 KB read and written once."""
+    """Compare a run of the engine over 50 resources of 2 KB with its gRPC calls alone."""
     from kanister_py.adapters.clock_system import SystemClock
     from kanister_py.core.compositions.model import Composition, Step
     from kanister_py.core.compositions.pipeline import Observed
@@ -354,13 +365,13 @@ def _whole_run(runner: Any, revision: Any, bare: Any) -> float:
     metadata = {"name": "shop", "namespace": "a", "uid": "u"}
     xr = {"apiVersion": "example.org/v1", "kind": "XApp", "metadata": metadata}
     data = {f"key-{number:02}": "x" * 80 for number in range(20)}
-    made = {
-        f"r{each}": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": data}
-        for each in range(50)
+    resources = {
+        f"r{number}": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": data}
+        for number in range(50)
     }
     steps = tuple(Step(f"step-{number}", revision.function) for number in range(5))
     composition = Composition("apps", "example.org/v1", "XApp", steps)
-    run = partial(compose, composition, Observed(xr, made), engine)
-    failed = compose(composition, Observed(xr, made), engine._replace(runner=Spy())).error
+    run = partial(compose, composition, Observed(xr, resources), engine)
+    failed = compose(composition, Observed(xr, resources), engine._replace(runner=Spy())).error
     assert failed is None, failed
-    return _side_by_side(run, lambda: [bare(each) for each in sent], 30)
+    return _side_by_side(run, lambda: [bare(message) for message in sent], 30)

@@ -1,4 +1,4 @@
-"""Lines of Python in the house, and what each of its larger features takes of them."""
+"""Lines of Python in kanister_py, in total and by feature."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.bench.measure import Row
 
 TITLE = "Lines of Python in kanister_py"
 
-_HOUSE = Path(__file__).parents[2] / "kanister_py"
-_MOST = {"in all": 70_000, "gotemplate": 11_000, "embedded": 6_500}
+_PACKAGE = Path(__file__).parents[2] / "kanister_py"
+_MOST = {"total": 70_000, "gotemplate": 11_000, "embedded": 6_500}
 
-# The first that fits a module's path counts it.
+# A module counts for the first pattern that matches its path.
 _FEATURES = {
     "Go's templates and sprig": r"gotemplate/",
     "blueprints in Jinja2": r"core/templates/jinja/",
@@ -31,10 +31,8 @@ _FEATURES = {
     "schedules, retention, restores, export": (
         r"core/schedules/|controller/schedules/|cli/(schedule\w*|restore|export|import_)\.py"
     ),
-    "pages of runs, and what they show": (
-        r"http_api/live/|cli/(run_page|top|view)\.py|\w+/.*overview"
-    ),
-    "shards and Leases": r"core/shards|controller/machine/(shards|lease|fenc\w+)\.py",
+    "pages of runs": (r"http_api/live/|cli/(run_page|top|view)\.py|\w+/.*overview"),
+    "Leases": r"controller/machine/(lease|fenc\w+)\.py",
     "packages in registries": (
         r"adapters/packages_oci/|core/revisions/package|controller/functions/packages"
     ),
@@ -55,15 +53,15 @@ _FEATURES = {
 
 def rows() -> Iterator[Row]:
     sizes = {
-        str(each.relative_to(_HOUSE)): each.read_bytes().count(b"\n")
-        for each in _HOUSE.rglob("*.py")
+        str(path.relative_to(_PACKAGE)): path.read_bytes().count(b"\n")
+        for path in _PACKAGE.rglob("*.py")
     }
-    for room, most in _MOST.items():
-        lines = sum(size for name, size in sizes.items() if room in ("in all", name.split("/")[0]))
-        yield Row(room, f"{lines:,}", f"at most {most:,}", holds=lines <= most)
+    for folder, most in _MOST.items():
+        lines = sum(size for name, size in sizes.items() if folder in ("total", name.split("/")[0]))
+        yield Row(folder, f"{lines:,}", f"at most {most:,}", holds=lines <= most)
     features = Counter[str]()
     for name, size in sizes.items():
-        fitting = (each for each, pattern in _FEATURES.items() if re.match(pattern, name))
-        features[next(fitting, "the rest: ports, executor, HTTP, wiring")] += size
+        fitting = (feature for feature, pattern in _FEATURES.items() if re.match(pattern, name))
+        features[next(fitting, "other: ports, executor, HTTP, wiring")] += size
     for feature, size in features.most_common():
         yield Row(feature, f"{size:,}", "")

@@ -1,7 +1,7 @@
-"""Does a command answer before a person notices that it had to start?
+"""Start-up time of commands, as processor time of the process and its children.
 
-Measured in processor time of the process and of everything it starts. The ceilings are
-for a machine on which an empty Python takes up to 10 ms; a slower one gets as much more.
+The limits are for a machine on which an empty Python process takes up to 10 ms, and are scaled
+for a slower one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CEILINGS = {
     "render": (140, ["render", str(_RENDERED / "xr.yaml"), str(_RENDERED / "composition.yaml")]),
     "run of hello": (350, ["run", str(_HELLO), "hello", "--pods", "processes"]),
 }
-"""Commands, with what each may take, in milliseconds."""
+"""Commands with their limits in milliseconds."""
 
 
 def rows() -> list[Row]:
@@ -46,7 +46,7 @@ def rows() -> list[Row]:
 
 
 def _processor_milliseconds(*command: str) -> float:
-    # As after an installation: modules have been compiled.
+    # Modules are compiled, as after an installation.
     environment = {key: value for key, value in os.environ.items() if key != _NO_BYTECODE}
 
     def once() -> float:

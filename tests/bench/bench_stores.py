@@ -1,4 +1,4 @@
-"""Bytes to and from an S3 server: kando beside rclone, LocationDelete's deletion too."""
+"""Uploads, downloads and deletions on an S3 server, compared with rclone."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _KANDO = (
 
 def rows() -> list[Row]:
     if shutil.which("rclone") is None:
-        return [Row("rclone is not installed: nothing to compare with", "", "", holds=True)]
+        return [Row("rclone is not installed", "", "", holds=True)]
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
         _fill(source)
         with ExitStack() as stack:
-            with _ahead_of_others():
+            with _with_priority():
                 store = running_store(StoreKind.S3, Path(folder) / "s3")
                 location = stack.enter_context(store)
             return [*_moving(location, source), _deleting(location)]
 
 
 @contextmanager
-def _ahead_of_others() -> Iterator[None]:
-    """Have what is begun inside run before all else, where we may.
+def _with_priority() -> Iterator[None]:
+    """Give this process and new children real-time priority, if permitted.
 
-    On a busy machine each thread has its share: rclone has a dozen, kando one.
+    On a busy machine every thread gets a share, and rclone has a dozen threads while kando has one.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -85,7 +85,7 @@ def _moving(location: Location, source: Path) -> list[Row]:
         timed(f"cat {source} | {rclone} rcat s:{bucket}/b --s3-chunk-size 8M"),
         rounds=1,
     )
-    with _ahead_of_others():
+    with _with_priority():
         pull = _in_turns(
             timed(f"{kando} pull -s a - {flags} >/dev/null"),
             timed(f"{rclone} cat s:{bucket}/a >/dev/null"),
@@ -105,11 +105,11 @@ def _moving(location: Location, source: Path) -> list[Row]:
 
 def _deleting(location: Location) -> Row:
     store, env = object_stores().open(location), _environment(location)
-    store.delete(each.key for each in store.list(""))
+    store.delete(obj.key for obj in store.list(""))
 
     def ours() -> float:
         began = time.monotonic()
-        store.delete(each.key for each in store.list("many/"))
+        store.delete(obj.key for obj in store.list("many/"))
         return time.monotonic() - began
 
     def theirs() -> float:
@@ -129,7 +129,7 @@ def _deleting(location: Location) -> Row:
 def _in_turns(
     ours: Callable[[], float], theirs: Callable[[], float], rounds: int = ROUNDS
 ) -> tuple[float, float]:
-    """Take turns, and give the median of each: others use this machine too."""
+    """Take turns, and return the medians of both times."""
     pairs = [(ours(), theirs()) for _ in range(rounds)]
     return statistics.median(one for one, _ in pairs), statistics.median(
         other for _, other in pairs
@@ -162,9 +162,9 @@ def _environment(location: Location) -> Mapping[str, str]:
         "SECRET_ACCESS_KEY": location.credential.secret,
         "REGION": location.region,
     }
-    kept = {key: each for key, each in os.environ.items() if key != "AWS_CA_BUNDLE"}
+    kept = {key: setting for key, setting in os.environ.items() if key != "AWS_CA_BUNDLE"}
     return {
         **kept,
-        **{f"RCLONE_CONFIG_S_{key}": each for key, each in config.items()},
+        **{f"RCLONE_CONFIG_S_{key}": setting for key, setting in config.items()},
         "PROFILE": printed(location),
     }

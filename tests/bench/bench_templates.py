@@ -1,10 +1,9 @@
-"""How long does it take to render the strings of blueprints, against Go doing it each time?
+"""Time to render the strings of blueprints, compared with Go.
 
-Go gathers the functions, parses and executes each string at each use, as Kanister
-does. Cold is the first use of a string in a process that is warm; warm is every
-further use. The strings are those of a folder of blueprints (ours, or another one
-named by KANISTER_PY_BENCH_BLUEPRINTS); the oracle must have been built:
-`go build -o build/gotemplate .` in `e2e/oracles/gotemplate`.
+Go collects the functions, parses and executes a string at every use, as Kanister does. "Cold" is
+the first use of a string in a warm process, and "warm" every further use. The strings come from a
+folder of blueprints (ours, or the one in KANISTER_PY_BENCH_BLUEPRINTS). The oracle has to be built
+with `go build -o build/gotemplate .` in `e2e/oracles/gotemplate`.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def rows() -> list[Row]:
             Row("warm, fields only", f"{len(plain)}, {gain:.1f} x", "≥ 10 x faster", gain >= 10)
         )
     literal = _best(lambda: compile_template("kando location push").execute(None))
-    rows.append(Row("no template in it", f"{literal * 1e6:.2f} µs", ""))
+    rows.append(Row("text without a template", f"{literal * 1e6:.2f} µs", ""))
     return rows
 
 
@@ -79,16 +78,16 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for key, each in value.items():
+        for key, child in value.items():
             yield from _strings(key)
-            yield from _strings(each)
+            yield from _strings(child)
     elif isinstance(value, list):
-        for each in value:
-            yield from _strings(each)
+        for child in value:
+            yield from _strings(child)
 
 
 def _data(texts: list[str]) -> dict[str, Any]:
-    """Parameters in which all that the texts read is there."""
+    """Return template parameters with all fields that the texts read."""
     workload = {"Name": "db", "Namespace": "ns", "Pods": ["db-0"], "Containers": [["main"]]}
     params: dict[str, Any] = {
         "StatefulSet": workload,
@@ -134,33 +133,33 @@ def _data(texts: list[str]) -> dict[str, Any]:
 
 
 def _provide(params: dict[str, Any], names: list[str]) -> None:
-    root, *rest = names
-    if root == "Options" and rest:
-        params[root][rest[0]] = "o"
-    elif root == "ArtifactsIn" and len(rest) > 1:
-        artifact = params[root].setdefault(rest[0], {"keyValue": {}, "kopiaSnapshot": "k"})
-        artifact["keyValue"][rest[-1]] = "v"
-    elif root in ("Secrets", "ConfigMaps") and rest:
-        _provide_object(params[root], rest)
-    elif root == "Phases" and len(rest) > 2:
-        phase = params[root].setdefault(rest[0], {"Output": {}, "Secrets": {}, "ConfigMaps": {}})
-        if rest[1] == "Output":
-            phase["Output"][rest[2]] = "{}"
-        elif rest[1] in phase:
-            _provide_object(phase[rest[1]], rest[2:])
-    elif root == "Object" and len(rest) > 1:
+    root, *path = names
+    if root == "Options" and path:
+        params[root][path[0]] = "o"
+    elif root == "ArtifactsIn" and len(path) > 1:
+        artifact = params[root].setdefault(path[0], {"keyValue": {}, "kopiaSnapshot": "k"})
+        artifact["keyValue"][path[-1]] = "v"
+    elif root in ("Secrets", "ConfigMaps") and path:
+        _provide_object(params[root], path)
+    elif root == "Phases" and len(path) > 2:
+        phase = params[root].setdefault(path[0], {"Output": {}, "Secrets": {}, "ConfigMaps": {}})
+        if path[1] == "Output":
+            phase["Output"][path[2]] = "{}"
+        elif path[1] in phase:
+            _provide_object(phase[path[1]], path[2:])
+    elif root == "Object" and len(path) > 1:
         inner = params[root]
-        for name in rest[:-1]:
+        for name in path[:-1]:
             inner = inner.setdefault(name, {})
             if not isinstance(inner, dict):
                 return
-        inner.setdefault(rest[-1], "v")
+        inner.setdefault(path[-1], "v")
 
 
-def _provide_object(objects: dict[str, Any], rest: list[str]) -> None:
-    made = objects.setdefault(rest[0], {"metadata": {"name": "o", "namespace": "ns"}, "data": {}})
-    if len(rest) > 2 and rest[1] == "Data":
-        made["data"][rest[2]] = "c2VjcmV0"
+def _provide_object(objects: dict[str, Any], path: list[str]) -> None:
+    obj = objects.setdefault(path[0], {"metadata": {"name": "o", "namespace": "ns"}, "data": {}})
+    if len(path) > 2 and path[1] == "Data":
+        obj["data"][path[2]] = "c2VjcmV0"
 
 
 def _go_seconds(texts: list[str], data: dict[str, Any]) -> list[float]:
@@ -168,7 +167,7 @@ def _go_seconds(texts: list[str], data: dict[str, Any]) -> list[float]:
         json.dumps({"id": str(at), "template": text, "data": data}) for at, text in enumerate(texts)
     ]
     rounds = [_go_round("\n".join(cases), len(texts)) for _ in range(_ROUNDS)]
-    return [min(each) for each in zip(*rounds, strict=True)]
+    return [min(times) for times in zip(*rounds, strict=True)]
 
 
 def _go_round(cases: str, count: int) -> list[float]:
@@ -183,7 +182,7 @@ def _go_round(cases: str, count: int) -> list[float]:
 
 
 def _our_seconds(texts: list[str], data: dict[str, Any]) -> tuple[list[float], list[float], int]:
-    """Cold and warm seconds for each text, and how many of them fail."""
+    """Return cold and warm seconds for every text, and the number of failures."""
     value = value_of(data)
     effects = effects_at("")
     cold, warm = [], []
@@ -212,10 +211,10 @@ def _first_use(use: Any) -> float:
 
 
 def _best(use: Any) -> float:
-    found = []
+    seconds = []
     for _ in range(_ROUNDS):
         start = time.perf_counter()
         for _ in range(_CALLS):
             use()
-        found.append((time.perf_counter() - start) / _CALLS)
-    return min(found)
+        seconds.append((time.perf_counter() - start) / _CALLS)
+    return min(seconds)

@@ -1,6 +1,6 @@
-"""How is something measured so that the figure means the same on every machine?
+"""Timing functions and result tables of the benchmarks.
 
-Against a peer in the same run: what counts is the ratio.
+Figures are ratios to a peer in the same run where possible, so that they hold on any machine.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _MOST = 1.1
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, and against what."""
+    """A line of the table: a figure and its limit."""
 
     name: str
-    found: str
-    wanted: str
+    figure: str
+    limit: str
     holds: bool | None = None
-    """None where there is nothing to hold: the row is for reading."""
+    """Whether the figure is within its limit; None without a limit."""
 
 
 def median_seconds(call: Callable[[], object], times: int) -> float:
@@ -31,7 +31,7 @@ def median_seconds(call: Callable[[], object], times: int) -> float:
 
 
 def best_seconds(call: Callable[[], object], rounds: int = 7, calls: int = 1000) -> float:
-    """The time of one call in the quietest of several rounds."""
+    """Return the time of one call in the best of several rounds."""
 
     def round_() -> None:
         for _ in range(calls):
@@ -56,35 +56,37 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
 
 
 def growth_row(name: str, points: Sequence[tuple[float, float]], unit: str) -> Row:
-    """Say how time grows with work; a unit that ends in `each` is of one piece of work."""
+    """Return a row with the exponent of growth; a unit that ends in `each` is per unit of work."""
     grows = exponent(points)
     first, last = points[0], points[-1]
-    each = unit.endswith("each")
-    costs = [seconds * 1000 / (work if each else 1) for work, seconds in (first, last)]
-    what = f"{name}, {first[0]:,.0f} to {last[0]:,.0f}: {costs[0]:.2f} to {costs[1]:.2f} {unit}"
-    return Row(what, f"exponent {grows:.2f}", f"<= {_MOST}", grows <= _MOST)
+    is_per_unit = unit.endswith("each")
+    costs = [seconds * 1000 / (work if is_per_unit else 1) for work, seconds in (first, last)]
+    description = (
+        f"{name}, {first[0]:,.0f} to {last[0]:,.0f}: {costs[0]:.2f} to {costs[1]:.2f} {unit}"
+    )
+    return Row(description, f"exponent {grows:.2f}", f"<= {_MOST}", grows <= _MOST)
 
 
 def rows_of(measures: Mapping[str, Callable[[], Iterable[Row]]]) -> list[Row]:
-    """Measure each by itself: what fails is a row that says so, and the others go on."""
-    found: list[Row] = []
+    """Run all measures; a failed one becomes a row with the error, and the others continue."""
+    rows: list[Row] = []
     for name, measure in measures.items():
         try:
-            # One by one: what was measured before something failed stays.
+            # One by one, to keep the rows before a failure.
             for row in measure():
-                found.append(row)  # noqa: PERF402 # extending would lose it
-        except Exception as error:  # noqa: BLE001 # whatever it is, the others have a turn
+                rows.append(row)  # noqa: PERF402 # extending would lose it
+        except Exception as error:  # noqa: BLE001 # a failure must not stop the other measures
             traceback.print_exc()
-            found.append(Row(name.strip("_").replace("_", " "), f"{error}", "an end", holds=False))
-    return found
+            rows.append(Row(name.strip("_").replace("_", " "), f"{error}", "no error", holds=False))
+    return rows
 
 
 def print_table(title: str, rows: list[Row]) -> bool:
-    """Print rows as one table, and say whether all that should hold does."""
+    """Print rows as a table; return whether all figures are within their limits."""
     print(f"\n{title}")
     width = max((len(row.name) for row in rows), default=0)
-    found = max((len(row.found) for row in rows), default=0)
+    figure_width = max((len(row.figure) for row in rows), default=0)
     for row in rows:
         mark = {True: "ok  ", False: "MISS", None: "    "}[row.holds]
-        print(f"  {mark} {row.name:{width}}  {row.found:>{found}}  {row.wanted}")
+        print(f"  {mark} {row.name:{width}}  {row.figure:>{figure_width}}  {row.limit}")
     return all(row.holds is not False for row in rows)

@@ -1,7 +1,7 @@
-"""A caller of gRPC functions that costs next to nothing: the same few messages over and over.
+"""A caller of gRPC functions with minimal cost, which repeats the same few messages.
 
-What answers is to be the slower one, even with one core to itself. So nothing is encoded or
-decoded in a call, and of an answer no more is read than that a message came, and its end.
+It must be faster than any server with a core of its own, so calls encode and decode nothing, and
+of a response only the arrival of a message and the end of the stream are checked.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
 _FIRST_WINDOW: Final = 65_535
 _WIDE: Final = 1 << 30
 _HEAD: Final = Struct(">BHBBI")
-"""Of a frame: three bytes of length, its kind, its flags, and of which stream it is."""
+"""Frame header: three bytes of length, the kind, the flags and the stream."""
 _NUMBER: Final = Struct(">I")
 
 
 def calls_a_second(
     port: int, path: str, messages: Sequence[bytes], *, calls: int, callers: int
 ) -> float:
-    """Have some callers, each on a connection of its own, call as fast as they are answered."""
-    each = calls // callers
-    open_ = [_Connection(port, path, messages, each) for _ in range(callers)]
+    """Return the calls a second of several callers with a connection each."""
+    calls_per_caller = calls // callers
+    open_ = [_Connection(port, path, messages, calls_per_caller) for _ in range(callers)]
     by_file = {connection.fileno(): connection for connection in open_}
     with epoll() as poll:
         for file in by_file:
@@ -42,25 +42,25 @@ def calls_a_second(
                 if by_file[file].is_done():
                     poll.unregister(file)
                     by_file.pop(file).close()
-        return each * callers / (time.perf_counter() - start)
+        return calls_per_caller * callers / (time.perf_counter() - start)
 
 
 class _Connection:
-    """One connection, with one call under way at a time."""
+    """A connection with one call in progress at a time."""
 
     def __init__(self, port: int, path: str, messages: Sequence[bytes], calls: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._head = _literals(path, f"127.0.0.1:{port}")
         bodies = [b"\0" + _NUMBER.pack(len(message)) + message for message in messages]
-        assert max(map(len, bodies)) < 1 << 14, "each must fit into one frame"
+        assert max(map(len, bodies)) < 1 << 14, "a message must fit into one frame"
         self._bodies = cycle(bodies)
         self._body = next(self._bodies)
         self._left = calls
         self._stream = -1
         self._window = _FIRST_WINDOW
-        self._has_answered = self._is_under_way = False
-        self._came = b""
+        self._has_answered = self._is_in_progress = False
+        self._received = b""
         wide = Struct(">HI").pack(4, _WIDE)
         self._socket.sendall(
             _PREFACE
@@ -76,7 +76,7 @@ class _Connection:
 
     def call(self) -> None:
         self._stream += 2
-        self._has_answered, self._is_under_way = False, True
+        self._has_answered, self._is_in_progress = False, True
         self._window -= len(self._body)
         self._socket.sendall(
             _frame(_HEADERS, _END_HEADERS, self._stream, self._head)
@@ -85,24 +85,24 @@ class _Connection:
         self._body = next(self._bodies)
 
     def is_done(self) -> bool:
-        """Read what has come, call again after an answer; say whether that was the last one."""
-        more = self._socket.recv(1 << 16)
-        assert more, "the server has hung up"
-        came, at = self._came + more, 0
-        while len(came) - at >= 9:
-            high, low, kind, flags, stream = _HEAD.unpack_from(came, at)
+        """Read, and call again after a response; return whether the last call has ended."""
+        chunk = self._socket.recv(1 << 16)
+        assert chunk, "the server has closed the connection"
+        received, at = self._received + chunk, 0
+        while len(received) - at >= 9:
+            high, low, kind, flags, stream = _HEAD.unpack_from(received, at)
             end = at + 9 + (high << 16 | low)
-            if len(came) < end:
+            if len(received) < end:
                 break
-            self._take(kind, flags, stream, came[at + 9 : end])
+            self._process(kind, flags, stream, received[at + 9 : end])
             at = end
-        self._came = came[at:]
-        if self._left and not self._is_under_way and self._window >= len(self._body):
+        self._received = received[at:]
+        if self._left and not self._is_in_progress and self._window >= len(self._body):
             self.call()
         return not self._left
 
-    def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        assert kind != _GOAWAY, "the server wants no more calls"
+    def _process(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        assert kind != _GOAWAY, "the server has sent GOAWAY"
         if kind == _DATA:
             self._has_answered = self._has_answered or bool(payload)
         elif kind == _SETTINGS and not flags & _ACK:
@@ -113,7 +113,7 @@ class _Connection:
             self._window += _NUMBER.unpack(payload)[0]
         if kind in (_DATA, _HEADERS) and flags & _END_STREAM:
             assert self._has_answered, "a call was refused"
-            self._is_under_way = False
+            self._is_in_progress = False
             self._left -= 1
 
 
@@ -122,10 +122,10 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def _literals(path: str, authority: str) -> bytes:
-    """Write the headers of a call so that a server need remember none of them."""
+    """Encode the headers of a call without dynamic table entries."""
     names = {b"\x04": path, b"\x01": authority, b"\x0f\x10": "application/grpc"}
-    made = b"".join(name + _text(value) for name, value in names.items())
-    return b"\x83\x86" + made + b"\x00" + _text("te") + _text("trailers")
+    literals = b"".join(name + _text(value) for name, value in names.items())
+    return b"\x83\x86" + literals + b"\x00" + _text("te") + _text("trailers")
 
 
 def _text(value: str) -> bytes:
