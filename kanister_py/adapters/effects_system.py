@@ -23,7 +23,7 @@ def system_effects(clock: Clock) -> Effects:
         zone=UTC,
         load_zone=load_zone,
         random_bytes=os.urandom,
-        elsewhere=execute_template,
+        run_in_process=execute_template,
     )
 
 

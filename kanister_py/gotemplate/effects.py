@@ -29,7 +29,7 @@ class Effects(NamedTuple):
     """Clock, randomness and time zones that a template may use.
 
     `zone` is Go's Local. `load_zone` returns a zone by its IANA name and raises `GoError`
-    if there is none. `elsewhere`, if set, runs expensive work: it passes bytes to a
+    if there is none. `run_in_process`, if set, runs expensive work: it passes bytes to a
     process with limits and returns its answer, or raises `LimitExceeded`. The process is
     stopped when the second argument returns True; `is_stopped` is passed for it.
     """
@@ -38,7 +38,7 @@ class Effects(NamedTuple):
     zone: Location = UTC
     load_zone: Callable[[str], Location] = _no_zones
     random_bytes: Callable[[int], bytes] = _no_chance
-    elsewhere: Callable[[bytes, Callable[[], bool]], bytes] | None = None
+    run_in_process: Callable[[bytes, Callable[[], bool]], bytes] | None = None
     is_stopped: Callable[[], bool] = _not_stopped
 
 

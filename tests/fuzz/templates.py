@@ -21,7 +21,7 @@ from tests.fuzz.mutations import mutated_text
 from tests.gotemplate.oracle_data import data_of, effects_at
 from tests.gotemplate.oracle_record import TABLES, Recorded, read
 
-_EFFECTS = Effects(elsewhere=template_calls(Bounds(cpu_seconds=1)))
+_EFFECTS = Effects(run_in_process=template_calls(Bounds(cpu_seconds=1)))
 _LIMITS = Limits(steps=20_000, size=1 << 20)
 _GO_WORDS = (
     "{{",

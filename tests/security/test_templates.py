@@ -88,7 +88,7 @@ _MEBIBYTE = 1024 * 1024
 _EFFECTS = Effects(
     now=lambda: from_unix(1_700_000_000, 0),
     random_bytes=os.urandom,
-    elsewhere=template_calls(Bounds(cpu_seconds=1, processes=1)),
+    run_in_process=template_calls(Bounds(cpu_seconds=1, processes=1)),
 )
 _SHARED = (
     "{{ $x := dict }}{{ $y := dict }}"

@@ -47,7 +47,7 @@ def execute(
 
     In another process, changes that a template makes to its data are lost.
     """
-    if effects.elsewhere is None:
+    if effects.run_in_process is None:
         return execution.run(effects, limits, budget)
     if not execution.is_costly:
         try:
@@ -55,7 +55,7 @@ def execute(
         except TemplateLimitExceeded as error:
             if error.limit != "steps":
                 raise
-    return _output_in(effects.elsewhere(_pickled(execution, effects), effects.is_stopped))
+    return _output_in(effects.run_in_process(_pickled(execution, effects), effects.is_stopped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,9 @@ def _pickled(execution: Execution, effects: Effects) -> bytes:
         moment = effects.now()
     except GoError:
         moment = None
-    sent = effects._replace(now=_Moment(moment), elsewhere=None, is_stopped=NO_EFFECTS.is_stopped)
+    sent = effects._replace(
+        now=_Moment(moment), run_in_process=None, is_stopped=NO_EFFECTS.is_stopped
+    )
     return pickle.dumps((execution, sent), pickle.HIGHEST_PROTOCOL)
 
 

@@ -79,4 +79,6 @@ def _zone(name: str) -> Location:
         raise GoError(f"unknown time zone {name}") from None
 
 
-EFFECTS = Effects(now=_now, load_zone=_zone, random_bytes=os.urandom, elsewhere=execute_template)
+EFFECTS = Effects(
+    now=_now, load_zone=_zone, random_bytes=os.urandom, run_in_process=execute_template
+)
