@@ -373,5 +373,5 @@ def _refuse_unknown_keys(profile: Any) -> None:
     """Refuse unknown keys, which an API server would drop silently."""
     unknown = [*unknown_keys(ProfileObject, profile)]
     if unknown:
-        keys = "; ".join(f"{text_of_path(key.path)}{key.meant}" for key in unknown)
+        keys = "; ".join(f"{text_of_path(key.path)}{key.suggestion}" for key in unknown)
         raise InvalidProfile(f"Unknown keys of the Profile: {keys}")

@@ -1,6 +1,6 @@
-"""JSON Schemas of our documents, for editors: completion, descriptions and misspelt keys.
+"""JSON Schemas of our documents for editors: completion, descriptions and misspelt keys.
 
-A schema of Blueprints knows the arguments of every version of every function. Values in a
+The schema of Blueprints has the arguments of every version of every function. Values in a
 Blueprint may be templates, and are decoded loosely, so that arguments of any scalar type are
 accepted where one is expected.
 """
@@ -85,21 +85,21 @@ def editor_schema(
 
 
 def _models_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Find every model below one, by what pydantic has collected."""
+    """Yield the models that a model contains, at any depth."""
     seen: set[type[BaseModel]] = set()
-    found: list[Any] = [field.annotation for field in model.model_fields.values()]
-    while found:
-        annotation = found.pop()
-        found += getattr(annotation, "__args__", ())
+    pending: list[Any] = [field.annotation for field in model.model_fields.values()]
+    while pending:
+        annotation = pending.pop()
+        pending += getattr(annotation, "__args__", ())
         is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
         if is_model and annotation not in seen:
             seen.add(annotation)
-            found += [field.annotation for field in annotation.model_fields.values()]
+            pending += [field.annotation for field in annotation.model_fields.values()]
             yield annotation
 
 
 def _close(schema: Schema, model: type[BaseModel]) -> None:
-    """Refuse unknown keys, but for those that are known although nothing reads them."""
+    """Forbid unknown keys in a schema. Keys in `other_keys` are allowed."""
     if model in (Metadata, PackageMetadata):
         return
     schema["additionalProperties"] = False
@@ -131,7 +131,7 @@ def _add_functions(
             if support not in (Support.REMOVED, Support.PLANNED)
         ]
         versions = [_version(entry, support) for entry, support in served]
-        # Ranges and versions of other releases stay possible; lint judges them.
+        # Other text is allowed for ranges and versions of other releases, which lint checks.
         any_version = {"properties": {"funcVersion": {"anyOf": [*versions, {"type": "string"}]}}}
         rules.append(_rule(family.function, None, any_version))
         for entry, _support in served:
@@ -150,7 +150,7 @@ def _add_functions(
 
 
 def _rule(function: str, version: str | None, then: Schema) -> Schema:
-    """Build what holds for a function: at one version, at none given (empty), or at any (None)."""
+    """Build the rule for a function: for one version, for no version (empty), or for any (None)."""
     condition: Schema = {"properties": {"func": {"const": function}}, "required": ["func"]}
     if version:
         condition["properties"]["funcVersion"] = {"const": version}
@@ -161,14 +161,14 @@ def _rule(function: str, version: str | None, then: Schema) -> Schema:
 
 
 def _version(entry: FunctionEntry, support: Support) -> Schema:
-    made: Schema = {"const": str(entry.version)}
+    schema: Schema = {"const": str(entry.version)}
     if support is Support.DEPRECATED:
         listing = entry.listing
         replacement = f"; use {listing.replacement}" if listing.replacement else ""
-        made |= {"deprecated": True, "description": f"Deprecated{replacement}."}
+        schema |= {"deprecated": True, "description": f"Deprecated{replacement}."}
     elif entry.is_stable:
-        made["description"] = "The stable version."
-    return made
+        schema["description"] = "The stable version."
+    return schema
 
 
 def _arguments(code: Any) -> Schema | None:
@@ -185,24 +185,24 @@ def _loosened(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """Return a schema of keys and descriptions, with any scalar for any value."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        # A model that contains itself is not followed.
-        rest = {key: below for key, below in definitions.items() if key != name}
-        target = _loosened(definitions[name], rest) if name in definitions else {}
+        # Recursive references are dropped.
+        remaining = {key: below for key, below in definitions.items() if key != name}
+        target = _loosened(definitions[name], remaining) if name in definitions else {}
         return {**target, **{key: schema[key] for key in ("description",) if key in schema}}
-    made: Schema = {
+    loose_schema: Schema = {
         key: schema[key]
         for key in ("description", "deprecated", "enum", "default")
         if key in schema
     }
-    if "enum" in made:
-        made = {**made, "examples": made.pop("enum")}
+    if "enum" in loose_schema:
+        loose_schema = {**loose_schema, "examples": loose_schema.pop("enum")}
     if "properties" in schema:
-        made["properties"] = {
+        loose_schema["properties"] = {
             key: _loosened(below, definitions) for key, below in schema["properties"].items()
         }
-        made["additionalProperties"] = schema.get("additionalProperties", True) is not False
-        if made["additionalProperties"] is False or "required" in schema:
-            made["required"] = schema.get("required", [])
+        loose_schema["additionalProperties"] = schema.get("additionalProperties", True) is not False
+        if loose_schema["additionalProperties"] is False or "required" in schema:
+            loose_schema["required"] = schema.get("required", [])
     elif schema.get("type") in ("string", "integer", "number", "boolean"):
-        made["type"] = _SCALARS
-    return made
+        loose_schema["type"] = _SCALARS
+    return loose_schema

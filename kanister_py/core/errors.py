@@ -1,4 +1,4 @@
-"""Errors, grouped by who can do something about them."""
+"""Errors, grouped by the party that can fix them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import ClassVar, Final
 
 
 def did_you_mean(near: Sequence[str]) -> str:
-    """Ask whether one of a few names is meant; nothing if there is none."""
+    """Return a question that suggests similar names, or an empty string without any."""
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 class KanisterError(Exception):
-    """The root of everything we raise on purpose.
+    """Base class of all errors that are raised on purpose.
 
-    The message is one line, capital first, no full stop, and the same on every
-    retry. `reason` is for machines and goes unchanged into conditions, events
-    and JSON: a class of errors states it beside its bases.
+    The message is one line that starts with a capital, has no full stop and is the same on
+    every retry. `reason` is the machine-readable identifier in conditions, events and JSON.
+    Classes set it as an argument after their bases.
     """
 
     reason: str = "Error"
@@ -38,11 +38,11 @@ class KanisterError(Exception):
 
 
 class UsageError(KanisterError, reason="UsageError"):
-    """The input is wrong: the user fixes it."""
+    """The input is wrong and the user must fix it."""
 
 
 class Unusable(UsageError, reason="Unusable"):
-    """Something that is given is not what it should be: `what` is refused for `why`."""
+    """A value, named by `what`, is invalid for the reason `why`."""
 
     wording: ClassVar[str] = "{what}: {why}"
 
@@ -53,7 +53,7 @@ class Unusable(UsageError, reason="Unusable"):
 
 
 class TransientError(KanisterError, reason="TransientError"):
-    """The world is wrong for the moment: we try again, after `delay_seconds` at the earliest."""
+    """A temporary failure. It is retried after `delay_seconds` at the earliest."""
 
     def __init__(self, message: str, delay_seconds: float = 0.0, *, reason: str = "") -> None:
         super().__init__(message, reason=reason)
@@ -61,7 +61,7 @@ class TransientError(KanisterError, reason="TransientError"):
 
 
 class Fault(KanisterError, reason="Fault"):
-    """Our bug: the traceback belongs in the log, a short line before the user."""
+    """A bug in this program. The traceback is logged, users get a short message."""
 
 
 # Files and documents
@@ -69,10 +69,10 @@ class Fault(KanisterError, reason="Fault"):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong in one place.
+    """A problem at one place of a document.
 
-    `path` is where it is inside the document (`actions.backup.phases[1].func`);
-    lines and columns count from one, zero means unknown.
+    `path` is the path in the document (`actions.backup.phases[1].func`). Lines and columns
+    start at one, zero means unknown.
     """
 
     file: str
@@ -92,33 +92,30 @@ class Problem:
 
 
 class InvalidDocument(UsageError, reason="InvalidDocument"):
-    """A document that people hand us does not say what such a document must say.
-
-    Holds every problem of the document, in the order of its lines.
-    """
+    """A document is invalid. `problems` has all problems, sorted by line."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems))
         super().__init__("; ".join(str(problem) for problem in self.problems))
 
 
-# Versions and the choice among them
+# Versions
 
 
 class InvalidVersion(UsageError, reason="InvalidVersion"):
-    """A text that should be a version is none."""
+    """A string is not a valid version."""
 
-    wanted: ClassVar[str] = "a version"
+    expected: ClassVar[str] = "a version"
 
     def __init__(self, text: str, why: str, suggestion: str = "") -> None:
         hint = f"; {suggestion}" if suggestion else ""
-        super().__init__(f"{text!r} is not {self.wanted}: {why}{hint}")
+        super().__init__(f"{text!r} is not {self.expected}: {why}{hint}")
         self.text = text
         self.why = why
         self.suggestion = suggestion
 
 
-_GONE_FROM_KANISTER: Final = {
+_REMOVED_FROM_KANISTER: Final = {
     "BackupDataUsingKopiaServer": "BackupData",
     "RestoreDataUsingKopiaServer": "RestoreData",
     "DeleteDataUsingKopiaServer": "DeleteData",
@@ -127,27 +124,27 @@ _GONE_FROM_KANISTER: Final = {
     "CreateVolumeFromSnapshot": "RestoreCSISnapshot",
     "DeleteVolumeSnapshot": "DeleteCSISnapshot",
 }
-"""What takes the place of functions that blueprints still call, and Kanister has removed."""
+"""Replacements of functions that Kanister has removed but that blueprints still call."""
 
 
 class FunctionNotRegistered(UsageError, reason="FunctionNotRegistered"):
     """No function of this name is registered."""
 
     def __init__(self, function: str, near: Sequence[str] = ()) -> None:
-        meant = did_you_mean(near)
-        if successor := _GONE_FROM_KANISTER.get(function):
+        hint = did_you_mean(near)
+        if successor := _REMOVED_FROM_KANISTER.get(function):
             near = [successor]
-            meant = f"; Kanister has removed it, too: {successor} takes its place"
-        # Kanister's own sentence: it is what people search for.
-        super().__init__(f"Requested function {{{function}}} has not been registered{meant}")
+            hint = f"; Kanister has removed it as well, use {successor} instead"
+        # The same sentence as Kanister's, since users search for it.
+        super().__init__(f"Requested function {{{function}}} has not been registered{hint}")
         self.function = function
         self.near = tuple(near)
 
 
 class FunctionVersionRemoved(UsageError, reason="FunctionVersionRemoved"):
-    """A phase or a step asks for a version that is past its deprecation window.
+    """A phase or step requests a version that has been removed.
 
-    `setting` is where it asks, and where another version would be written.
+    `setting` is the field with the version.
     """
 
     def __init__(
@@ -171,16 +168,17 @@ class FunctionVersionRemoved(UsageError, reason="FunctionVersionRemoved"):
 
 
 class FunctionVersionNotFound(UsageError, reason="FunctionVersionNotFound"):
-    """No version that may be used answers what a phase asks for."""
+    """No usable version matches the request of a phase."""
 
-    def __init__(self, function: str, asked: str, passed_over: Sequence[str]) -> None:
-        found = f": {'; '.join(passed_over)}" if passed_over else ": it has no versions"
-        # It begins as Kanister's sentence does.
+    def __init__(self, function: str, requested: str, passed_over: Sequence[str]) -> None:
+        details = f": {'; '.join(passed_over)}" if passed_over else ": it has no versions"
+        # The beginning is the same as in Kanister's message.
         super().__init__(
-            f"Function version not found: {function} has no version that answers {asked}{found}"
+            f"Function version not found: {function} has no version that matches "
+            f"{requested}{details}"
         )
         self.function = function
-        self.asked = asked
+        self.requested = requested
         self.passed_over = tuple(passed_over)
 
 
@@ -189,7 +187,7 @@ class FunctionVersionNotFound(UsageError, reason="FunctionVersionNotFound"):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One field that the cluster refuses, and why; `reason` as Kubernetes names it."""
+    """One field that the cluster refuses, with Kubernetes' `reason`."""
 
     field: str
     message: str
@@ -200,10 +198,10 @@ class Cause:
 
 
 class ApiError(KanisterError, reason="Unknown"):
-    """Answer of a cluster that does not do what it was asked.
+    """Error response of an API server.
 
-    `reason` and `code` are Kubernetes' own, the message is worded as the API
-    server words it. Stands beside one of the three groups, never alone.
+    `reason`, `code` and the message come from Kubernetes. Subclasses also derive from
+    one of the three groups of errors.
     """
 
     code: ClassVar[int] = 500
@@ -223,7 +221,7 @@ class ApiError(KanisterError, reason="Unknown"):
 
 
 class TransientApiError(ApiError, TransientError):
-    """The cluster cannot do it for the moment."""
+    """The cluster cannot handle the request at the moment."""
 
     def __init__(
         self,
@@ -239,111 +237,113 @@ class TransientApiError(ApiError, TransientError):
 
 
 class NotFound(ApiError, UsageError, reason="NotFound", code=404):
-    """There is no object of this name."""
+    """The object does not exist."""
 
 
 class NoMatch(NotFound, reason="NoKindMatch"):
-    """The cluster does not know this kind or resource at all."""
+    """The cluster does not have this kind or resource."""
 
 
 class AlreadyExists(ApiError, UsageError, reason="AlreadyExists", code=409):
-    """An object of this name is there already."""
+    """An object with this name already exists."""
 
 
 class Conflict(TransientApiError, reason="Conflict", code=409):
-    """The object has changed since it was read: read it again and decide anew."""
+    """The object was changed since it was read. The caller must read it again."""
 
 
 class Invalid(ApiError, UsageError, reason="Invalid", code=422):
-    """The object breaks rules of its kind; `causes` holds every one, with its path."""
+    """The object violates rules of its kind. `causes` has all of them with their paths."""
 
 
 class BadRequest(ApiError, UsageError, reason="BadRequest", code=400):
-    """The request itself makes no sense to the cluster."""
+    """The cluster cannot interpret the request."""
 
 
 class Forbidden(ApiError, UsageError, reason="Forbidden", code=403):
-    """The cluster does not let us do it."""
+    """The cluster does not permit the request."""
 
 
 class Unauthorized(ApiError, UsageError, reason="Unauthorized", code=401):
-    """The cluster does not know who we are."""
+    """The cluster does not accept the credentials."""
 
 
 class MethodNotAllowed(ApiError, UsageError, reason="MethodNotAllowed", code=405):
-    """This kind does not offer this operation."""
+    """The resource does not support this operation."""
 
 
 class UnsupportedMediaType(ApiError, UsageError, reason="UnsupportedMediaType", code=415):
-    """This kind does not take this form of patch."""
+    """The resource does not support this type of patch."""
 
 
 class Expired(TransientApiError, reason="Expired", code=410):
-    """The point asked for is no longer in the cluster's history: list again, then watch."""
+    """The requested resource version is too old. The caller must list again, then watch."""
 
 
 class TooManyRequests(TransientApiError, reason="TooManyRequests", code=429):
-    """The cluster asks us to slow down."""
+    """The cluster throttles requests."""
 
 
 class ClusterUnavailable(TransientApiError, reason="ServiceUnavailable", code=503):
-    """The cluster could not be reached, or broke off."""
+    """The cluster could not be reached, or closed the connection."""
 
 
 class StreamLost(TransientApiError, reason="StreamLost", code=502):
-    """A stream of logs or of a command broke off before its end."""
+    """A stream of logs or of a command was interrupted."""
 
 
 class InternalError(TransientApiError, reason="InternalError", code=500):
-    """The cluster failed at something of its own, such as a webhook or its store."""
+    """The cluster failed internally, such as in a webhook or its storage."""
 
 
 class RequestTimeout(TransientApiError, reason="Timeout", code=504):
-    """The cluster did not get it done in its time; whether it was done is not known."""
+    """The request timed out in the cluster. It is unknown whether it took effect."""
 
 
 class RequestTooLarge(ApiError, UsageError, reason="RequestEntityTooLarge", code=413):
-    """The object is larger than the cluster takes."""
+    """The object is larger than the cluster allows."""
 
 
 # Running phases
 
 
 class RunCancelled(UsageError, reason="Cancelled"):
-    """The end of the run was asked for."""
+    """The run was cancelled."""
 
     def __init__(self) -> None:
         super().__init__("The run was cancelled")
 
 
-# To machines it was cancelled; the message has the difference for people.
+# The reason is the same as for a cancelled run. Only the message differs.
 class RunStopped(UsageError, reason=RunCancelled.reason):
-    """The run was to end at once, without tidying up."""
+    """The run was stopped at once, without cleanup."""
 
     def __init__(self) -> None:
-        super().__init__("The run was stopped at once; nothing was tidied up")
+        super().__init__("The run was stopped at once, without cleanup")
 
 
 class RunTimedOut(UsageError, reason="RunTimedOut"):
-    """A run took longer than it was given."""
+    """The run exceeded its timeout."""
 
     def __init__(self) -> None:
         super().__init__("The run did not end within its timeout")
 
 
 class WaitTimedOut(UsageError, reason="WaitTimedOut"):
-    """Something that a function waited for did not come in time."""
+    """A condition that a function waited for was not met in time."""
 
     def __init__(self, what: str, timeout_seconds: float) -> None:
-        super().__init__(f"Waited {timeout_seconds:g} s for {what or 'a condition'}, in vain")
+        super().__init__(
+            f"Timed out after {timeout_seconds:g} s waiting for {what or 'a condition'}"
+        )
         self.what = what
         self.timeout_seconds = timeout_seconds
 
 
 class CommandFailed(UsageError, reason="CommandFailed"):
-    """A command in a container ended with something else than zero.
+    """A command in a container failed.
 
-    `outputs` are those that count all the same; of most functions, none do.
+    `outputs` are outputs that remain valid. Most functions have none.
     """
 
     def __init__(
@@ -355,14 +355,14 @@ class CommandFailed(UsageError, reason="CommandFailed"):
 
 
 class ObjectNotFetched(UsageError, reason="ObjectNotFetched"):
-    """The object that an action acts on cannot be read."""
+    """The object of an action cannot be read."""
 
 
 # State folders and journals
 
 
 class JournalUnwritable(TransientError, reason="JournalUnwritable"):
-    """The journal of a run cannot be written, so the run cannot go on."""
+    """The journal of a run cannot be written, so the run cannot continue."""
 
     def __init__(self, file: str, why: str) -> None:
         super().__init__(f"Cannot write {file}: {why}; the run stops here")
@@ -374,10 +374,10 @@ class JournalUnwritable(TransientError, reason="JournalUnwritable"):
 
 
 class LeadershipLost(TransientError, reason="LeadershipLost"):
-    """This process may not act any more: another one may have taken over."""
+    """This process lost its Lease, so another one may be active."""
 
     def __init__(self, why: str = "") -> None:
-        more = f": {why}" if why else "; another one goes on"
+        more = f": {why}" if why else "; another process has taken over"
         super().__init__(f"This process is not the leader any more{more}")
 
 

@@ -1,9 +1,9 @@
-"""Models of documents: the base classes, and problems with file and line for what does not fit.
+"""Models of documents: base classes, and conversion of errors to problems with file and line.
 
 A model derives from `ApiModel` (objects that an API server stores) or `ClosedModel` (files of
-our own, and rules that restrict something). Both are frozen, read strictly (`"5"` is no number)
-and use camelCase keys in documents and snake_case names in Python. A null counts as a key that
-is left out.
+our own, and rules that restrict something). Both are frozen, read strictly (`"5"` is not a number)
+and use camelCase keys in documents and snake_case names in Python. A null counts as a missing
+key.
 
     class Step(ApiModel):
         step: NonEmptyText = Field(description="Name of the step")
@@ -13,7 +13,7 @@ is left out.
         labels: TextMap = Field({}, description="…")
 
     step = read_model(Step, document, ("spec", "pipeline", 0))   # raises InvalidDocument
-    partial = read_partly(Step, document)                        # what lint reads
+    partial = read_partly(Step, document)                        # used by lint
 
 Validators report a problem with `raise refusal("Must be …")`; a `ValueError` works, too.
 Unions of anything but one type and None are not supported: pydantic adds a tag for each
@@ -62,9 +62,9 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Model(BaseModel):
-    """The base of all models: frozen, camelCase in documents, snake_case in Python."""
+    """Base class of all models: frozen, camelCase in documents, snake_case in Python."""
 
-    # A model is built when it is first used: most of those that are imported never are.
+    # Build models on first use, since most imported models are never used.
     model_config = ConfigDict(
         frozen=True,
         alias_generator=to_camel,
@@ -75,12 +75,12 @@ class Model(BaseModel):
 
 
 class ApiModel(Model):
-    """Part of an API object. Unknown keys are ignored, `unknown_keys` finds them."""
+    """Part of an API object. Unknown keys are ignored; `unknown_keys` lists them."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
     other_keys: ClassVar[tuple[str, ...]] = ()
-    """Keys that are known although nothing reads them."""
+    """Known keys without a field."""
 
     @model_validator(mode="before")
     @classmethod
@@ -91,7 +91,7 @@ class ApiModel(Model):
 
 
 class ClosedModel(ApiModel):
-    """Part of a file of our own, or of a rule that restricts: an unknown key is a problem."""
+    """Part of one of our own files, or of a restricting rule. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -100,81 +100,81 @@ class ClosedModel(ApiModel):
     def _leave_out_nulls(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return {} if data is None else data
-        known = _fields_of(cls).below
-        return {key: value for key, value in data.items() if value is not None or key not in known}
+        keys = _fields_of(cls).below
+        return {key: value for key, value in data.items() if value is not None or key not in keys}
 
 
 def without_nulls(data: Any) -> Any:
-    """Return a map without the keys that are null; anything else stays as it is."""
+    """Return a map without null values. Other data is returned unchanged."""
     if isinstance(data, dict) and None in data.values():
         return {key: value for key, value in data.items() if value is not None}
     return data
 
 
 def refusal(message: str, path: Path = ()) -> PydanticCustomError:
-    """Return the error that a validator raises; `path` leads from its value to the culprit."""
+    """Build the error for a validator to raise. `path` is relative to the validated value."""
     return PydanticCustomError("refused", "{message}", {"message": message, "path": path})
 
 
 # Types of fields
 
 
-def _given(value: Any) -> Any:
+def _require_non_empty(value: Any) -> Any:
     if value == "":
         raise PydanticCustomError("missing", "Must be given")
     return value
 
 
-def _with_unit(value: Any) -> Any:
+def _require_unit(value: Any) -> Any:
     if type(value) in (int, float):
         advice = f"; write {value}s" if value > 0 else ""
         raise refusal(f"Must be a time with its unit, found {value}{advice}")
     return value
 
 
-NON_EMPTY: Final = BeforeValidator(_given)
+NON_EMPTY: Final = BeforeValidator(_require_non_empty)
 
 NonEmptyText = Annotated[str, NON_EMPTY]
 """Text that must not be empty."""
 
-DurationText = Annotated[str, BeforeValidator(_with_unit)]
-"""Text for a duration, such as 1h30m; a bare number is refused with advice to add the unit."""
+DurationText = Annotated[str, BeforeValidator(_require_unit)]
+"""Text of a duration, such as 1h30m. A number is refused with a hint to add the unit."""
 
 Items = Annotated[tuple[T, ...], Strict(False)]
-"""List of values, as a tuple. (Strictly, pydantic would take tuples alone.)"""
+"""List of values, as a tuple. In strict mode pydantic would only accept tuples."""
 
 NamedMap = Annotated[dict[str, T], BeforeValidator(without_nulls)]
-"""Map of values by name; a null leaves its name out."""
+"""Map of values by name. Names with a null are left out."""
 
 TextMap = Annotated[dict[str, str], BeforeValidator(without_nulls)]
-"""Map of texts, such as labels; a null leaves its key out."""
+"""Map of strings, such as labels. Keys with a null are left out."""
 
 Choice = Annotated[T, Strict(False)]
-"""Member of an enumeration, given by its value."""
+"""Member of an enumeration, by its value."""
 
 
 # Reading
 
 
 class UnknownKey(NamedTuple):
-    """A key that no field of its model has, and the keys that are known in its place."""
+    """A key without a field in its model, and the known keys."""
 
     path: Path
-    known: tuple[str, ...]
+    known_keys: tuple[str, ...]
 
     @property
-    def meant(self) -> str:
-        """Return a question for the known keys that are similar, or an empty text."""
-        return did_you_mean(nearest(str(self.path[-1]), self.known))
+    def suggestion(self) -> str:
+        """Question that suggests similar keys, or an empty string."""
+        return did_you_mean(nearest(str(self.path[-1]), self.known_keys))
 
 
 @dataclass(frozen=True, slots=True)
 class Partial(Generic[ModelT]):
-    """What could be read of a document. Parts that are refused count as left out."""
+    """The valid parts of a document. Invalid parts count as missing."""
 
     value: ModelT
     problems: Mapping[Path, Problem]
-    """What is wrong, by the path in the part that was read."""
+    """Problems by path, relative to the part that was read."""
     unknown_keys: tuple[UnknownKey, ...]
 
 
@@ -193,34 +193,34 @@ def read_model(model: type[ModelT], document: Document, path: Path = ()) -> Mode
 
 
 def read_partly(model: type[ModelT], document: Document, path: Path = ()) -> Partial[ModelT]:
-    """Read the part of a document at `path` as far as possible.
+    """Read the valid parts of a document at `path`.
 
-    Wrong parts are left out and the rest is read again, so that one mistake hides no other.
-    A model without its required fields has no attributes for them.
+    Invalid parts are removed and the remainder is read again, so that one problem does not
+    hide others. A model without its required fields has no attributes for them.
     """
     node = document.node_at(path)
     written = node.value if node else None
-    rest = _Rest(written)
+    remainder = _Remainder(written)
     problems: dict[Path, Problem] = {}
     value: ModelT | None = None
     while value is None:
         try:
-            value = model.model_validate(rest.data, by_name=False)
+            value = model.model_validate(remainder.data, by_name=False)
         except ValidationError as error:
             wrong = _details_of(error)
-            explained = _Explained(problems)
+            explained = _ReportedPaths(problems)
             for details in wrong:
-                inside = rest.written_path(_path_of(details))
+                inside = remainder.written_path(_path_of(details))
                 if not explained.covers(inside):
                     message = _message_of(details, model)
                     problems[inside] = document.problem((*path, *inside), message)
-            if not rest.leave_out(wrong):
+            if not remainder.leave_out(wrong):
                 value = model.model_construct()
     return Partial(value, problems, tuple(unknown_keys(model, written)))
 
 
-class _Explained:
-    """Problems that need no further word: what they left out, and what lacks it now."""
+class _ReportedPaths:
+    """Paths with a reported problem. Follow-up problems above and below them are not reported."""
 
     def __init__(self, problems: Mapping[Path, Problem]) -> None:
         self._below = frozenset(problems)
@@ -232,25 +232,25 @@ class _Explained:
         )
 
 
-# What is read in place of a refused value. All others are removed.
-_SUBSTITUTES: Final[Mapping[str, Any]] = {"model_type": {}, "string_type": ""}
+# Replacements of invalid values by error type. Other invalid values are removed.
+_REPLACEMENTS: Final[Mapping[str, Any]] = {"model_type": {}, "string_type": ""}
 
 
-class _Rest:
-    """A copy of a document's data, from which refused parts are removed."""
+class _Remainder:
+    """A copy of a document's data, from which invalid parts are removed."""
 
     def __init__(self, written: Any) -> None:
         self._root = {"": written}
         self._is_copy = False
         self._removed: dict[Path, list[int]] = {}
-        """Items that are removed from lists, by the list, in the document's numbers."""
+        """Removed items by list, with their original indices."""
 
     @property
     def data(self) -> Any:
         return self._root.get("")
 
     def written_path(self, path: Path) -> Path:
-        """Return the path in the document for a path in the rest of its data."""
+        """Return the path in the document for a path in the remaining data."""
         written: Path = ()
         for part in path:
             place = part
@@ -261,14 +261,14 @@ class _Rest:
         return written
 
     def leave_out(self, wrong: Sequence[ErrorDetails]) -> bool:
-        """Remove or replace the refused parts; return False if the whole was refused."""
+        """Remove or replace invalid parts. Return False if the whole document is invalid."""
         if not self._is_copy:
             self._root, self._is_copy = deepcopy(self._root), True
         paths = {self._existing(_path_of(details)): details["type"] for details in wrong}
-        # From the end, so that places in lists stay the same.
+        # In reverse order, so that the indices of other items stay valid.
         for path, kind in reversed(paths.items()):
             if not any(path[:length] in paths for length in range(len(path))):
-                self._leave_out(("", *path), _SUBSTITUTES.get(kind))
+                self._leave_out(("", *path), _REPLACEMENTS.get(kind))
         return "" in self._root
 
     def _leave_out(self, path: Path, substitute: Any) -> None:
@@ -286,7 +286,7 @@ class _Rest:
             holder[last] = deepcopy(substitute)
 
     def _existing(self, path: Path) -> Path:
-        """Return the longest part of a path that leads to something."""
+        """Return the longest prefix of a path that exists."""
         data: Any = self.data
         for length, part in enumerate(path):
             try:
@@ -308,7 +308,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Pa
 
 
 def _details_of(error: ValidationError) -> list[ErrorDetails]:
-    # A list with wrong items counts as too short, although it is long enough.
+    # pydantic does not count invalid items, so it reports lists as too short that are not.
     return [
         details
         for details in error.errors(include_url=False)
@@ -322,7 +322,7 @@ def _path_of(details: ErrorDetails) -> Path:
     return (*path, *details.get("ctx", {}).get("path", ()))
 
 
-_WANTED: Final = {
+_EXPECTATIONS: Final = {
     "string_type": "text",
     "bool_type": "true or false",
     "int_type": "a whole number",
@@ -354,11 +354,11 @@ def _message_of(details: ErrorDetails, model: type[BaseModel]) -> str:
             return _unknown_key(details["loc"], model)
         case "value_error" | "assertion_error":
             return str(context["error"])
-    if kind not in _WANTED:
+    if kind not in _EXPECTATIONS:
         return details["msg"]
     is_bare = kind == "string_type" and isinstance(value, bool | int | float)
     hint = "; put it in quotes if that is the value" if is_bare else ""
-    return f"Must be {_WANTED[kind].format(**context)}, found {shown(value)}{hint}"
+    return f"Must be {_EXPECTATIONS[kind].format(**context)}, found {shown(value)}{hint}"
 
 
 def _unknown_key(path: Path, model: type[BaseModel]) -> str:
@@ -369,8 +369,8 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> str:
             shape = shape.below
         elif shape is not None:
             shape = _fields_of(shape).below.get(str(part))
-    known = keys_of(shape) if isinstance(shape, type) else ()
-    hint = UnknownKey(path, known).meant or f"; known here: {', '.join(sorted(known))}"
+    keys = keys_of(shape) if isinstance(shape, type) else ()
+    hint = UnknownKey(path, keys).suggestion or f"; known here: {', '.join(sorted(keys))}"
     return f"Unknown key {key!r}{hint}"
 
 
@@ -378,20 +378,20 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> str:
 
 
 class _Items(NamedTuple):
-    """Items of a list, or values of a map, that are models or contain some."""
+    """Items of a list or values of a map, if they are or contain models."""
 
     below: _Shape
 
 
 _Shape: TypeAlias = type[BaseModel] | _Items | None
-"""Where an annotation has models: it is one, its items are, or there are none."""
+"""Models in an annotation: a model, a collection with models, or None."""
 
 
 class _Fields(NamedTuple):
-    """The keys of a model, each with the models below it."""
+    """The keys of a model, with the models below them."""
 
     below: Mapping[str, _Shape]
-    others: tuple[str, ...]
+    other_keys: tuple[str, ...]
     ignores_unknown: bool
 
 
@@ -402,8 +402,8 @@ def _fields_of(model: type[BaseModel]) -> _Fields:
         alias = field.validation_alias or name
         keys = alias.choices if isinstance(alias, AliasChoices) else [alias]
         below |= dict.fromkeys(map(str, keys), _shape_of(field.annotation))
-    others = getattr(model, "other_keys", ())
-    return _Fields(below, others, model.model_config.get("extra") == "ignore")
+    other_keys = getattr(model, "other_keys", ())
+    return _Fields(below, other_keys, model.model_config.get("extra") == "ignore")
 
 
 def _shape_of(annotation: Any) -> _Shape:
@@ -419,12 +419,12 @@ def _shape_of(annotation: Any) -> _Shape:
 
 
 def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the keys that the fields of a model have in documents."""
+    """Return the keys of a model's fields in documents."""
     return tuple(_fields_of(model).below)
 
 
 def unknown_keys(model: type[BaseModel], data: Any) -> Iterator[UnknownKey]:
-    """Find the keys in `data` that no field has, in models that ignore unknown keys."""
+    """Yield the keys in `data` without a field, for models that ignore unknown keys."""
     return _unknown_keys(model, data, ())
 
 
@@ -437,7 +437,7 @@ def _unknown_keys(shape: _Shape, data: Any, path: Path) -> Iterator[UnknownKey]:
         fields = _fields_of(shape)
         for key, value in data.items():
             if key not in fields.below:
-                if fields.ignores_unknown and key not in fields.others:
-                    yield UnknownKey((*path, key), (*fields.below, *fields.others))
+                if fields.ignores_unknown and key not in fields.other_keys:
+                    yield UnknownKey((*path, key), (*fields.below, *fields.other_keys))
             elif fields.below[key] is not None:
                 yield from _unknown_keys(fields.below[key], value, (*path, key))

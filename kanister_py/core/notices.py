@@ -1,4 +1,4 @@
-"""Notices: made in the core instead of logging, handed on at one place per surface."""
+"""Notices: messages that the core returns instead of logging them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_FACTS: Mapping[str, str] = MappingProxyType({})
 
 
 class Severity(StrEnum):
-    """Severity of a notice: how loudly a surface shows it."""
+    """Severity of a notice."""
 
     INFO = "info"
     WARNING = "warning"
 
 
 class Notice(NamedTuple):
-    """One thing worth saying, with its reason for machines and its facts as fields.
+    """A message with a machine-readable reason.
 
-    `facts` holds what the message says (`removedIn`, `replacement`), so that no
-    surface has to read prose. Nothing in here may be secret.
+    `facts` has the details of the message (`removedIn`, `replacement`), so that callers do
+    not have to parse it. A notice must not contain secrets.
     """
 
     reason: str
@@ -29,7 +29,7 @@ class Notice(NamedTuple):
     severity: Severity = Severity.WARNING
     function: str = ""
     version: str = ""
-    facts: Mapping[str, str] = _NOTHING
+    facts: Mapping[str, str] = _NO_FACTS
 
     def as_dict(self) -> dict[str, object]:
         data: dict[str, object] = {"reason": self.reason, "severity": str(self.severity)}

@@ -1,7 +1,7 @@
-"""Retry rules: how often, and after which waits, what failed is tried again.
+"""Retry rules: the number of retries, and the pauses before them.
 
-One rule for everything that is: phases, pipeline steps, what an action needs to start,
-requests, and writes that others come in between of.
+They are used for phases, pipeline steps, the start of actions, requests, and conflicting
+writes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kanister_py.core.models import ApiModel, DurationText, Items
 T = TypeVar("T")
 
 NO_LIMIT: Final = 2**62
-"""As a limit: tried again until it goes well."""
+"""Limit for unlimited retries."""
 
 
 REASONS: Final = (
@@ -69,11 +69,11 @@ REASONS: Final = (
     "InvalidArgs",
     "ArtifactUnreadable",
 )
-"""The reasons of failed phases that `on` may list; functions of others have more of their own."""
+"""Reasons of failed phases for `on`. Third-party functions may have more."""
 
 
 class Retry(ApiModel):
-    """Retry rule of a phase or a step, as its author writes it."""
+    """Retry rule in a document, of a phase or step."""
 
     limit: int = Field(0, ge=0, description="Number of retries after the first attempt.")
     backoff: DurationText = Field("", description="Pause before the first retry, such as 10s.")
@@ -91,17 +91,17 @@ class Retry(ApiModel):
     @model_validator(mode="before")
     @classmethod
     def _read_bare_on(cls, data: Any) -> Any:
-        # YAML reads the bare key `on` as true, which is never meant here.
+        # YAML reads the unquoted key `on` as true.
         if isinstance(data, dict) and "true" in data and "on" not in data:
             return {"on" if key == "true" else key: value for key, value in data.items()}
         return data
 
 
 class RetryRule(NamedTuple):
-    """How often, and after which waits, something that failed is tried again.
+    """Number of retries and pauses between them.
 
-    `limit` counts retries, the first attempt is none. `on` names reasons; without
-    it, only what may pass by itself is tried again.
+    `limit` does not include the first attempt. `on` has the reasons of errors that are
+    retried; without it, only transient errors are.
     """
 
     limit: int
@@ -111,14 +111,14 @@ class RetryRule(NamedTuple):
     on: frozenset[str] | None = None
 
     def allows(self, attempt: int, reason: str, *, is_transient: bool) -> bool:
-        """Say whether another attempt follows one that failed, counted from one."""
+        """Return whether a failed attempt is retried. Attempts are numbered from one."""
         if attempt > self.limit:
             return False
         return is_transient if self.on is None else reason in self.on
 
     def delay_after(self, attempt: int, least_seconds: float = 0.0) -> float:
-        """Say how long to wait after an attempt; longer, if its error asks for that."""
-        # A power that leaves the range of floats is beyond every bound as well.
+        """Return the pause after an attempt, which is at least `least_seconds`."""
+        # A power that exceeds the range of floats also exceeds the maximum.
         try:
             delay = self.backoff_seconds * self.factor ** (attempt - 1)
         except OverflowError:
@@ -126,7 +126,7 @@ class RetryRule(NamedTuple):
         return max(min(delay, self.max_backoff_seconds), least_seconds)
 
     def overridden_by(self, retry: Retry) -> RetryRule:
-        """Give the rule that is written, this one being the standard."""
+        """Return the rule of a document, with the values of this rule as defaults."""
         return RetryRule(
             retry.limit,
             parse_seconds(retry.backoff) if retry.backoff else self.backoff_seconds,
@@ -137,11 +137,11 @@ class RetryRule(NamedTuple):
 
 
 def call_with_retries(
-    act: Callable[[], T], rule: RetryRule, rest: Callable[[KanisterError, float], bool]
+    act: Callable[[], T], rule: RetryRule, wait: Callable[[KanisterError, float], bool]
 ) -> T:
-    """Call until it goes well, and raise the last error if it does not.
+    """Call `act` until it succeeds, or raise the last error.
 
-    `rest` lets the seconds after a failure pass, and says whether the call is still wanted.
+    `wait` pauses for the given seconds after an error. It returns False to stop retrying.
     """
     attempt = 1
     while True:
@@ -152,12 +152,12 @@ def call_with_retries(
             if not rule.allows(attempt, error.reason, is_transient=is_transient):
                 raise
             least = error.delay_seconds if isinstance(error, TransientError) else 0.0
-            if not rest(error, rule.delay_after(attempt, least)):
+            if not wait(error, rule.delay_after(attempt, least)):
                 raise
         attempt += 1
 
 
 def retry_on_conflict(change: Callable[[], T], retries: int = 9) -> T:
-    """Read and write again, at once, when another wrote in between."""
+    """Repeat a read-modify-write at once if the write had a conflict."""
     rule = RetryRule(retries, on=frozenset({Conflict.reason}))
     return call_with_retries(change, rule, lambda *_: True)

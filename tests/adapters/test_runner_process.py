@@ -78,7 +78,7 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
     ("script", "message"),
     [
         pytest.param("cat >/dev/null", "wrote nothing on stdout", id="nothing"),
-        pytest.param("echo hello", "it is none at line 1, column 1", id="a greeting"),
+        pytest.param("echo hello", "it is not valid at line 1, column 1", id="a greeting"),
         pytest.param("echo '{\"desired\": '", "wrote invalid JSON", id="half of it"),
         pytest.param("echo '{}{}'", "wrote invalid JSON", id="two answers"),
         pytest.param('echo \'{"context": {"n": NaN}}\'', "NaN is not valid JSON", id="no number"),

@@ -206,7 +206,7 @@ def test_an_import_that_broke_off_is_gone_on_with(
         ("{}", "Must be an Export of kanister-py.io/v1alpha1"),
         (
             "no json",
-            "an export of `kanister-py export`, which is JSON: it is none at line 1, column 1",
+            "an export of `kanister-py export`, which is JSON: it is not valid at line 1, column 1",
         ),
         (
             '{"apiVersion": "kanister-py.io/v1alpha1", "kind": "Export", "backups": [{}]}',

@@ -120,12 +120,12 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
         ),
         pytest.param(
             ["describe", "CreateVolumeSnapshot"],
-            "Kanister has removed it, too: CreateCSISnapshot takes its place",
+            "Kanister has removed it as well, use CreateCSISnapshot instead",
             id="a function that went from Kanister",
         ),
         pytest.param(
             ["describe", "Notify@v9.9.9"],
-            "Notify has no version that answers v9.9.9",
+            "Notify has no version that matches v9.9.9",
             id="an unknown version",
         ),
         pytest.param(["describe", "Notify@1"], "write v1.0.0 or the range ~1", id="half a version"),
@@ -136,7 +136,7 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
         ),
         pytest.param(
             ["diff", "Notify", "v0.1.0", "v7.0.0"],
-            "Notify has no version that answers v7.0.0",
+            "Notify has no version that matches v7.0.0",
             id="no version to compare with",
         ),
     ],

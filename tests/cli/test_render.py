@@ -908,7 +908,7 @@ class TestWhatIsRefused:
             (("--context-values", "k"), "--context-values: must be KEY=VALUE, found 'k'"),
             (
                 ("--context-values", "k={"),
-                "--context-values: the value of k is not JSON: it breaks off at",
+                "--context-values: the value of k is not JSON: it ends too early at",
             ),
             (("--context-values", "k=1 2"), "--context-values: found '2' after the value of k"),
         ],

@@ -109,7 +109,7 @@ def test_a_tag_that_no_version_answers_says_what_exists(
 ) -> None:
     code, out, err = render(steps=[step()], functions=[package("v9.9.9", **annotations)])
     assert (code, out) == (1, "")
-    assert f"{JINJA} has no version that answers v9.9.9: v0.1.0 is deprecated; v0.2.0 is" in err
+    assert f"{JINJA} has no version that matches v9.9.9: v0.1.0 is deprecated; v0.2.0 is" in err
 
 
 def test_our_numbers_count_for_whatever_runs_in_this_process(render: Render) -> None:
@@ -121,7 +121,7 @@ def test_our_numbers_count_for_whatever_runs_in_this_process(render: Render) -> 
     )
     code, _, err = render(steps=[step(PATCHING)], functions=[upstream])
     assert code == 1
-    assert f"{PATCHING} has no version that answers v0.8.2" in err
+    assert f"{PATCHING} has no version that matches v0.8.2" in err
 
 
 def test_a_deprecated_version_is_a_result_and_a_condition(render: Render) -> None:

@@ -183,7 +183,7 @@ def test_unknown_keys_are_found_with_similar_known_ones() -> None:
     version, limit = unknown_keys(Pipeline, document.value)
 
     assert version.path == ("steps", 0, "funcversion")
-    assert version.meant == "; did you mean funcVersion?"
+    assert version.suggestion == "; did you mean funcVersion?"
     assert limit == UnknownKey(
         ("steps", 0, "objects", "b", "limt"), ("limit", "backoff", "factor", "on", "true")
     )

@@ -56,7 +56,7 @@ def test_the_reasons_that_may_be_listed_are_those_that_there_are(repository: Pat
     assert written.issuperset(REASONS)
     # A reason that is not listed must not be taken for a misspelt one.
     others = written - set(REASONS)
-    near = {each: nearest(each, REASONS, likeness=0.85) for each in others}
+    near = {each: nearest(each, REASONS, cutoff=0.85) for each in others}
     assert {each: found for each, found in near.items() if found} == {}
     docs = (repository / "docs" / "blueprints.md").read_text(encoding="utf-8")
     assert [each for each in REASONS if f"`{each}`" not in docs] == []

@@ -157,7 +157,7 @@ def parse_composition(document: Document) -> Composition:
 
 def _notices(document: Document) -> Iterator[Notice]:
     for unknown in _unknown_keys(document.value):
-        problem = document.problem(unknown.path, f"Unknown field{unknown.meant}")
+        problem = document.problem(unknown.path, f"Unknown field{unknown.suggestion}")
         facts = {"path": text_of_path(unknown.path)}
         yield Notice("UnknownField", str(problem), facts=facts)
 

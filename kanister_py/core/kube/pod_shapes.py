@@ -54,7 +54,7 @@ def unreadable_field(spec: Any, path: str) -> ShapeProblem | None:
 
 
 def _near(key: str, fields: Mapping[str, str]) -> tuple[str, ...]:
-    return nearest(key, [*fields], most=1, likeness=0.8)
+    return nearest(key, [*fields], limit=1, cutoff=0.8)
 
 
 def _holds(expected_type: str, value: Any) -> bool:

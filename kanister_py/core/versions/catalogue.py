@@ -1,7 +1,7 @@
-"""Record of function versions: every version that was ever released, and its support.
+"""Record of function versions: every released version, and its support status.
 
-Read from versions.yaml, or from the lifecycle that the author of a plugin or package declares.
-Numbers are never used twice, so removed versions stay listed.
+The record is versions.yaml, or the lifecycle in a plugin or package. Version numbers are never
+reused, so removed versions stay listed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from kanister_py.core.versions.semver import Version, parse_request, parse_versi
 from kanister_py.core.yaml.documents import Document, Path, parse_document, shown
 
 TRAP_ANNOTATION: Final = "kanister-py.io/trap"
-"""Note of lint on a version that behaves as the original does, where that is a trap."""
+"""Annotation with lint's note about surprising behaviour that a version shares with Kanister."""
 
 
 class FunctionRecord(NamedTuple):
-    """A function and every version of it that was ever released."""
+    """A function with all its released versions."""
 
     kind: str
     versions: Mapping[Version, Listing]
@@ -53,13 +53,13 @@ class Catalogue(NamedTuple):
     functions: Mapping[str, FunctionRecord]
 
     def listed(self, function: str) -> Mapping[Version, Listing]:
-        """Return the versions of a function; an unknown function has none."""
+        """Return the versions of a function, or an empty mapping for an unknown function."""
         record = self.functions.get(function)
         return record.versions if record else {}
 
 
 class Lifecycle(NamedTuple):
-    """The same for one function of another package, counted in that package's releases."""
+    """The versions of one function in another package, with the releases of that package."""
 
     releases: tuple[Release, ...]
     versions: Mapping[Version, Listing]
@@ -68,18 +68,18 @@ class Lifecycle(NamedTuple):
 # Models
 
 
-def _text(pattern: str, parse: Callable[[str], Any], wanted: str) -> Any:
-    """Make the type of a text that is parsed; the published schema has `pattern` for it."""
+def _text(pattern: str, parse: Callable[[str], Any], expected: str) -> Any:
+    """Build a type for parsed text. `pattern` describes the text in the published schema."""
 
     def validate(value: object) -> Any:
         if not isinstance(value, str):
-            raise refusal(f"Must be {wanted}, found {shown(value)}")
+            raise refusal(f"Must be {expected}, found {shown(value)}")
         try:
             return parse(value)
         except InvalidVersion as error:
             raise refusal(error.message) from None
         except ValueError:
-            raise refusal(f"Must be {wanted}, found {shown(value)}") from None
+            raise refusal(f"Must be {expected}, found {shown(value)}") from None
 
     def schema(_source: object, _handler: object) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(
@@ -139,13 +139,13 @@ class ReleaseModel(ClosedModel):
 
 
 class ListingModel(ClosedModel):
-    """What the record says of one version of a function."""
+    """Entry for one version of a function."""
 
     since: Annotated[Version, _release_text] = Field(
         description="The first release with this version"
     )
     deprecated_in: Annotated[Version | None, _release_text] = Field(
-        None, description="The first release that warns of this version"
+        None, description="The first release that warns about this version"
     )
     removed_in: Annotated[Version | None, _release_text] = Field(
         None, description="The first release that refuses this version"
@@ -154,21 +154,21 @@ class ListingModel(ClosedModel):
         None, description="The version to use instead"
     )
     renamed_args: dict[str, str] = Field(
-        {}, description="Arguments that the replacement knows under another name: old to new"
+        {}, description="Arguments with another name in the replacement: old to new"
     )
     reads: Items[Annotated[Read, _read_text]] = Field(
         (), description="Versions of functions whose results this version reads"
     )
     stands_for: dict[str, Annotated[str, _range_text]] = Field(
         {},
-        description="Packages of others that this version stands for: a pattern of their "
+        description="Packages of others that this version can replace: a pattern of their "
         "repository, and the range of their releases",
     )
-    message: str = Field("", description="What a user of this version should know")
+    message: str = Field("", description="Message for users of this version")
     annotations: dict[str, str] = Field(
         {},
         description='kanister-py.io/stable: "true" marks the stable version; '
-        "kanister-py.io/trap says what lint notes of it",
+        "kanister-py.io/trap is a note that lint reports",
     )
 
 
@@ -189,7 +189,7 @@ Releases = Annotated[
 
 
 class LifecycleModel(ClosedModel):
-    """What the author of a plugin says of the versions of one function."""
+    """The versions of one function in a plugin or package."""
 
     releases: Releases
     versions: Listings
@@ -203,7 +203,7 @@ class FunctionModel(ClosedModel):
 
 
 class RecordModel(ClosedModel):
-    """Every version of every function that was ever released, and its support."""
+    """All released versions of all functions, with their support."""
 
     api_version: Literal["kanister-py.io/v1alpha1"]
     kind: Literal["FunctionVersions"]
@@ -215,13 +215,13 @@ class RecordModel(ClosedModel):
 
 
 def parse_lifecycle(written: Any, title: str) -> Lifecycle:
-    """Read the lifecycle that the author of a plugin declares for one function."""
+    """Parse the lifecycle of one function in a plugin or package."""
     model = read_model(LifecycleModel, Document.of(written, title))
     return Lifecycle(_releases_of(model.releases), _record_of("", model.versions).versions)
 
 
 def parse_catalogue(source: str | bytes, file: str, release: Version) -> Catalogue:
-    """Read versions.yaml as of `release`, or refuse it with every problem there is."""
+    """Parse versions.yaml as of `release`, or raise `InvalidDocument` with every problem."""
     document = parse_document(source, file)
     partial = read_partly(RecordModel, document)
     problems = dict(partial.problems)
@@ -263,9 +263,9 @@ def _problems_of(
     document: Document,
     release: Version,
 ) -> Iterator[_Problem]:
-    """Find the problems that involve several parts of the record.
+    """Yield the problems that involve several parts of the record.
 
-    Nothing counts as missing that is in the document and could not be read.
+    Parts with other problems do not count as missing.
     """
     yield from _wrong_releases(catalogue)
     releases = [listed.version for listed in catalogue.releases]
@@ -310,7 +310,7 @@ def _wrong_annotations(
             if value not in ("true", "false"):
                 yield key, f'Must be "true" or "false", found {value!r}'
             elif value == "true" and version != stable:
-                yield key, f"Marked stable, and so is {stable}: one version of a function is stable"
+                yield key, f"Marked stable, as {stable} is; only one version can be stable"
         elif key.startswith("kanister-py.io/") and key != TRAP_ANNOTATION:
             yield key, f"Unknown annotation; did you mean {STABLE_ANNOTATION}?"
 
@@ -319,8 +319,8 @@ def _wrong_releases(catalogue: Catalogue) -> Iterator[_Problem]:
     for index, (before, here) in enumerate(pairwise(catalogue.releases), 1):
         if here.version <= before.version:
             message = (
-                f"Release {here.version.bare} stands after {before.version.bare}; "
-                "list releases from the oldest to the newest, each once"
+                f"Release {here.version.bare} is listed after {before.version.bare}; "
+                "list releases once, from the oldest to the newest"
             )
             yield ("releases", index, "version"), message
         if here.date and before.date and here.date < before.date:

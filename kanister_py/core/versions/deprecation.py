@@ -1,7 +1,7 @@
-"""Deprecation: support of a version by a release, and the rules of windows and replacements.
+"""Deprecation: the support of a version by a release, and rules for the record.
 
-A version is served, deprecated, removed or planned. The rules say how long it stays, what
-replaces it, and who must outlive it.
+A version is supported, deprecated, removed or planned. The rules concern deprecation windows,
+replacements, and versions that read the results of others.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
 STABLE_ANNOTATION: Final = "kanister-py.io/stable"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 WINDOW_IN_RELEASES = 2
-"""How many releases a deprecated version is still served for, at the least."""
+"""Minimum number of releases in which a deprecated version still works."""
 
 
 class Release(NamedTuple):
-    """One release of the package that brings functions, past or planned."""
+    """A past or planned release of a package with functions."""
 
     version: Version
     date: date | None = None
@@ -47,15 +47,15 @@ class Listing(NamedTuple):
     renamed_args: Mapping[str, str] = _NOTHING
     reads: tuple[Read, ...] = ()
     stands_for: Mapping[str, str] = _NOTHING
-    """Of packages of others, by a pattern of their repository: the range of their releases."""
+    """Packages that the version can replace: ranges of releases by repository pattern."""
     message: str = ""
     annotations: Mapping[str, str] = _NOTHING
 
     @property
     def releases(self) -> dict[str, Version]:
-        """Give the releases from which on something else holds, by the keys of the record."""
+        """Releases in which the support of the version changes, by the keys of the record."""
         named = zip(("since", "deprecatedIn", "removedIn"), self[:3], strict=True)
-        return {key: each for key, each in named if each is not None}
+        return {key: release for key, release in named if release is not None}
 
 
 class Support(StrEnum):
@@ -68,10 +68,10 @@ class Support(StrEnum):
 
 
 def support_of(listing: Listing, release: Version) -> Support:
-    """Say how `release` treats the version described by `listing`.
+    """Return how `release` supports the version described by `listing`.
 
-    Boundaries belong to the stricter side: a version is refused from the very
-    release named in `removed_in`, and deprecated from the one in `deprecated_in`.
+    A version is already deprecated in the release `deprecated_in`, and already refused in
+    the release `removed_in`.
     """
     if listing.removed_in is not None and release >= listing.removed_in:
         return Support.REMOVED
@@ -93,9 +93,9 @@ def wrong_listings(
     release: Version,
     find: Callable[[Read], Listing | None],
 ) -> Iterator[tuple[_Where, str]]:
-    """Say what is wrong with the windows, replacements and readers of one function's versions.
+    """Yield problems with the windows, replacements and readers of one function's versions.
 
-    Each finding is a place (the version, then a key) and a message.
+    A problem is a path (the version, then keys) and a message.
     """
     for version, listing in listings.items():
         yield from _wrong_window(version, listing, releases)
@@ -106,9 +106,11 @@ def wrong_listings(
 def _wrong_window(
     version: Version, listing: Listing, releases: Sequence[Version]
 ) -> Iterator[tuple[_Where, str]]:
-    unknown = {key: each for key, each in listing.releases.items() if each not in releases}
-    for key, each in unknown.items():
-        yield (version, key), f"Release {each.bare} is not in releases; add it there"
+    unknown = {
+        key: boundary for key, boundary in listing.releases.items() if boundary not in releases
+    }
+    for key, missing in unknown.items():
+        yield (version, key), f"Release {missing.bare} is not in releases; add it there"
     if unknown:
         return
     if listing.since and listing.deprecated_in and listing.deprecated_in < listing.since:
@@ -139,7 +141,7 @@ def _wrong_replacement(
     target = listing.replacement
     if target is None:
         if listing.renamed_args:
-            yield (version, "renamedArgs"), "Arguments are renamed for a replacement; name it"
+            yield (version, "renamedArgs"), "renamedArgs requires a replacement; set it"
         return
     here = (version, "replacement")
     if target == version:
@@ -147,11 +149,11 @@ def _wrong_replacement(
         return
     other = listings.get(target)
     if other is None:
-        known = ", ".join(str(each) for each in sorted(listings))
-        yield here, f"There is no {target}; there are {known}"
+        listed = ", ".join(str(listed_version) for listed_version in sorted(listings))
+        yield here, f"Version {target} does not exist; use one of {listed}"
         return
     if _cycle_through(version, listings):
-        yield here, f"The replacements of {version} lead back to it"
+        yield here, f"The replacements of {version} form a cycle"
         return
     if other.removed_in is not None and (
         support_of(other, release) is Support.REMOVED
@@ -183,16 +185,16 @@ def _wrong_reads(
         try:
             target = find(read)
         except LookupError:
-            continue  # its own problems are noted already
+            continue  # its own problems are reported elsewhere
         if target is None:
-            yield here, f"There is no {read}"
+            yield here, f"{read} does not exist"
             continue
         if listing.removed_in is None or listing.removed_in not in releases:
             continue
         if target.removed_in is None:
             message = (
                 f"{version} is removed in {listing.removed_in.bare}, but {read}, which it "
-                "reads, stays: nothing could restore what it writes"
+                "reads, is not: its results could no longer be restored"
             )
             yield here, message
         elif target.removed_in in releases:
@@ -200,8 +202,8 @@ def _wrong_reads(
             if window < WINDOW_IN_RELEASES:
                 message = (
                     f"{version} is removed in {listing.removed_in.bare}, too soon after "
-                    f"{read}, which it reads and which goes in {target.removed_in.bare}; a "
-                    f"reader stays at least {WINDOW_IN_RELEASES} releases longer"
+                    f"{read}, which it reads and which is removed in {target.removed_in.bare}; "
+                    f"a reader must stay at least {WINDOW_IN_RELEASES} releases longer"
                 )
                 yield here, message
 
@@ -209,14 +211,14 @@ def _wrong_reads(
 def wrong_stable(
     listings: Mapping[Version, Listing], stable: Version | None, release: Version
 ) -> Iterator[str]:
-    """Say what is wrong with a function's stable version, or with its absence."""
+    """Yield problems with a function's stable version, or with its absence."""
     if stable is None:
         if DEFAULT_VERSION not in listings and any(
-            each.removed_in is None for each in listings.values()
+            listing.removed_in is None for listing in listings.values()
         ):
             yield (
-                "No version is stable and there is no v0.0.0: a phase that names no version "
-                f'gets none; mark one with {STABLE_ANNOTATION}: "true"'
+                "No version is stable and there is no v0.0.0: phases without a version "
+                f'fail; mark one with {STABLE_ANNOTATION}: "true"'
             )
         return
     if stable.is_prerelease:

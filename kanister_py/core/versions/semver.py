@@ -1,7 +1,6 @@
-"""Versions and ranges of versions: reading and comparison.
+"""Versions and ranges of versions: parsing and comparison.
 
-SemVer 2 with an optional leading `v`, printed with it. Compared as SemVer, never
-as text.
+SemVer 2 with an optional leading `v`, which is always printed. Precedence is that of SemVer.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from kanister_py.core.errors import InvalidVersion
 
 
 class InvalidRange(InvalidVersion):
-    """A text that should be a range of versions is none."""
+    """A string is not a valid range of versions."""
 
-    wanted = "a range of versions"
+    expected = "a range of versions"
 
 
 class Version(NamedTuple):
-    """One version. Two spellings of the same version are equal, and all compare as SemVer.
+    """A version, with or without a leading `v`.
 
-    Releases are compared by their numbers, which is all there is to them and what happens
-    most; how pre-releases stand to others is for the library to say.
+    Releases, by far the most frequent case, are compared by their numbers. Pre-releases are
+    compared by the semver package.
     """
 
     major: int
@@ -56,7 +55,7 @@ class Version(NamedTuple):
 
     @property
     def bare(self) -> str:
-        """The version without the leading `v`, as releases are written."""
+        """The version without the leading `v`, the form for releases."""
         text = f"{self.major}.{self.minor}.{self.patch}"
         return f"{text}-{self.prerelease}" if self.prerelease else text
 
@@ -68,10 +67,10 @@ class Version(NamedTuple):
 
 
 def _compared(one: Version, other: object) -> int:
-    assert isinstance(other, Version)  # nothing else is ever held against a version
+    assert isinstance(other, Version)  # versions are only compared with versions
     if not one[3] and not other[3]:
-        mine, theirs = one[:3], other[:3]
-        return (mine > theirs) - (mine < theirs)
+        left, right = one[:3], other[:3]
+        return (left > right) - (left < right)
     return SemVer(*one[:3], one[3] or None).compare(SemVer(*other[:3], other[3] or None))
 
 
@@ -82,7 +81,7 @@ _MOST_CHARACTERS = 128
 
 @lru_cache(maxsize=4096)
 def parse_version(text: str) -> Version:
-    """Read a version, or say what is wrong with it and what was probably meant."""
+    """Parse a version. Raises `InvalidVersion` with a suggestion."""
     if len(text) > _MOST_CHARACTERS:
         raise InvalidVersion(text[:32] + "...", f"longer than {_MOST_CHARACTERS} characters")
     plain = _PLAIN.match(text)
@@ -96,13 +95,13 @@ def parse_version(text: str) -> Version:
     except (ValueError, TypeError):
         raise _refused(text) from None
     if parsed.build is not None:
-        meant = bare.partition("+")[0]
-        raise InvalidVersion(text, "build metadata is not allowed", f"write v{meant}")
+        without_build = bare.partition("+")[0]
+        raise InvalidVersion(text, "build metadata is not allowed", f"write v{without_build}")
     return Version(parsed.major, parsed.minor, parsed.patch, parsed.prerelease or "")
 
 
 def version_or_none(text: str) -> Version | None:
-    """Read a text that may be no version, such as a tag."""
+    """Parse a version, or return None if the text is not one, such as a tag."""
     try:
         return parse_version(text) if text else None
     except InvalidVersion:
@@ -117,22 +116,24 @@ def _refused(text: str) -> InvalidVersion:
         loose = f"~{major}.{minor}" if minor else f"~{major}"
         return InvalidVersion(text, "it has too few numbers", f"write {full} or the range {loose}")
     if text[:1] == "V":
-        return InvalidVersion(text, "the leading v is small", f"write v{text[1:]}")
+        return InvalidVersion(text, "the leading v must be lower case", f"write v{text[1:]}")
     if not text.strip():
-        return InvalidVersion(text, "it is empty", "write one like v1.2.3, or leave it out")
+        return InvalidVersion(
+            text, "it is empty", "write a version such as v1.2.3, or leave it out"
+        )
     if text != text.strip():
         return InvalidVersion(text, "it has spaces around it", f"write {text.strip()}")
-    return InvalidVersion(text, "it is not SemVer", "write one like v1.2.3 or v1.2.3-rc.1")
+    return InvalidVersion(text, "it is not SemVer", "write a version such as v1.2.3 or v1.2.3-rc.1")
 
 
 DEFAULT_VERSION = Version(0, 0, 0)
 
 
 class Comparator(NamedTuple):
-    """One condition of a range: how a version is held against its bounds.
+    """One condition of a range: a test of a version against its bounds.
 
-    `past` is the first version beyond what the condition covers, where it covers
-    more than one. `named` are the numbers of a pre-release that it names.
+    `past` is the exclusive upper bound, if the condition covers several versions. `named`
+    are the numbers of the pre-release in the condition.
     """
 
     test: Callable[[Version, Version, Version | None], bool]
@@ -142,10 +143,10 @@ class Comparator(NamedTuple):
 
 
 class Range:
-    """Alternatives, each a list of conditions that must all hold.
+    """A range: alternative lists of conditions that must all be met.
 
-    A pre-release is inside only where a condition names a pre-release of the same
-    numbers, so that none is chosen unasked.
+    A pre-release is in the range only if a condition names a pre-release with the same
+    numbers, so that pre-releases are never chosen by accident.
     """
 
     __slots__ = ("alternatives", "text")
@@ -182,19 +183,19 @@ _RANGE_MARK = re.compile(r"[<>=!~^,| ]")
 
 
 def is_range(text: str) -> bool:
-    """Tell a text that must be read as a range from one that must be a version."""
+    """Return whether a text is a range and not a version."""
     return _RANGE_MARK.search(text.strip()) is not None
 
 
 def parse_range(text: str) -> Range:
-    """Read a range: `= != > >= < <= ~ ^`, space or comma for and, `||` for or."""
+    """Parse a range: `= != > >= < <= ~ ^`, space or comma for and, `||` for or."""
     if len(text) > 4 * _MOST_CHARACTERS:
         raise InvalidRange(text[:32] + "...", f"longer than {4 * _MOST_CHARACTERS} characters")
     return Range(text, tuple(_conjunction(text, part) for part in text.split("||")))
 
 
 def parse_request(text: str) -> Version | Range:
-    """Read what a user asks for: a version, or a range of them."""
+    """Parse a version or a range of versions."""
     return parse_range(text) if is_range(text) else parse_version(text)
 
 
@@ -206,7 +207,7 @@ def _conjunction(text: str, part: str) -> tuple[Comparator, ...]:
         if match is None:
             left = part[position:].strip()
             why = f"cannot read {left!r}" if left else "a condition is missing"
-            raise InvalidRange(text, why, "write one like >=v0.1.0 <v1.0.0 or ~0.1")
+            raise InvalidRange(text, why, "write a range such as >=v0.1.0 <v1.0.0 or ~0.1")
         comparators.append(_comparator(text, match))
         position = match.end()
         if position >= end:
@@ -217,17 +218,17 @@ def _conjunction(text: str, part: str) -> tuple[Comparator, ...]:
 
 
 def _comparator(text: str, match: re.Match[str]) -> Comparator:
-    operator, version, major, minor, patch, rest = match.groups()
+    operator, version, major, minor, patch, suffix = match.groups()
     if patch is not None:
-        low = parse_version(version) if rest else Version(int(major), int(minor), int(patch))
+        low = parse_version(version) if suffix else Version(int(major), int(minor), int(patch))
         past = None
     elif operator:
         low = Version(int(major), int(minor or 0), 0)
-        # The first version past all that the given numbers cover: 1.2 covers 1.2.x.
+        # Missing numbers match any number: 1.2 covers 1.2.x.
         past = Version(low.major, low.minor + 1, 0) if minor else Version(low.major + 1, 0, 0)
     else:
         raise InvalidRange(text, f"{version} has too few numbers", f"write ~{version}")
-    named = low.base if rest and low.is_prerelease else None
+    named = low.base if suffix and low.is_prerelease else None
     if operator == "~" and patch is not None:
         past = Version(low.major, low.minor + 1, 0)
     elif operator == "^":
@@ -236,7 +237,7 @@ def _comparator(text: str, match: re.Match[str]) -> Comparator:
 
 
 def _past_caret(low: Version, has_minor: bool, has_patch: bool) -> Version:
-    """Find the first version that ^ shuts out: it keeps all up to the first number above zero."""
+    """Return the upper bound of ^: numbers up to the first one above zero must be equal."""
     if low.major or not has_minor:
         return Version(low.major + 1, 0, 0)
     if low.minor or not has_patch:

@@ -1,10 +1,9 @@
-"""YAML documents: plain data, and the line and column of each part of it.
+"""YAML documents: plain data with the line and column of every value.
 
-Read as Kubernetes' own tools read it: `y n yes no on off` are booleans, dates and
-`12:30` stay text, whole numbers stay whole however they are written, and every
-key is text in the end. They go through JSON, and some of it shows: what does not
-fit into 64 bits is a float, and a float as a key is written with the digits of
-a short one.
+The rules are the same as in Kubernetes' tools: `y n yes no on off` are booleans, dates and
+`12:30` stay text, whole numbers of any notation stay whole, and all keys become text. The
+tools convert YAML to JSON, which has visible effects: numbers that do not fit into 64 bits
+become floats, and float keys are formatted as 32-bit floats.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import yaml
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.yaml.scalars import TAG, as_json, as_key, plain_value_of, resolved_scalar
 
-# An API server takes objects of about 1.5 MiB; several of them may share a file.
+# API servers accept objects of about 1.5 MiB. A file may contain several of them.
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_NODES = 200_000
@@ -28,15 +27,15 @@ _MOST_PROBLEMS = 100
 
 Path = tuple[str | int, ...]
 
-# What YAML calls not printable, and halves of surrogate pairs. To name what is printable
-# instead would take twelve times as long to compile.
+# Characters that YAML does not allow, and surrogates. A pattern of the allowed characters
+# would take twelve times as long to compile.
 _NOT_IN_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _NOT_IN_ASCII_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
 
 def text_of_path(path: Sequence[str | int]) -> str:
-    """Write a path as people do: `actions.backup.phases[1].func`."""
+    """Format a path: `actions.backup.phases[1].func`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -49,16 +48,16 @@ def text_of_path(path: Sequence[str | int]) -> str:
 
 
 def nearest(
-    word: str, known: Sequence[str], most: int = 3, likeness: float = 0.6
+    word: str, names: Sequence[str], limit: int = 3, cutoff: float = 0.6
 ) -> tuple[str, ...]:
-    """Say which of the known words may be meant; capitals do not count."""
-    by_folded = {each.casefold(): each for each in sorted(known, reverse=True)}
-    found = get_close_matches(word.casefold(), sorted(by_folded), n=most, cutoff=likeness)
-    return tuple(by_folded[each] for each in found)
+    """Return the names that resemble a word, ignoring case, the most similar first."""
+    by_folded = {name.casefold(): name for name in sorted(names, reverse=True)}
+    matches = get_close_matches(word.casefold(), sorted(by_folded), n=limit, cutoff=cutoff)
+    return tuple(by_folded[match] for match in matches)
 
 
 class Place(NamedTuple):
-    """Where something stands in a text: line and column from one, offsets in characters."""
+    """Place in a text: line and column start at one, offsets count characters."""
 
     line: int
     column: int
@@ -67,10 +66,10 @@ class Place(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A value with its place, and the nodes below it.
+    """A value with its place and child nodes.
 
-    `keys` holds the places of a map's keys. `style` is the quote or block mark
-    a scalar was written with, empty for plain text.
+    `keys` has the places of a map's keys. `style` is the quote or block indicator of a
+    scalar, empty for a plain one.
     """
 
     value: Any
@@ -82,14 +81,14 @@ class Node(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One YAML document: plain data, and where each part of it stands."""
+    """One YAML document: plain data with the places of all values."""
 
     file: str
     root: Node
 
     @classmethod
     def of(cls, value: Any, file: str = "") -> Document:
-        """Make a document of data that was never text: its places are unknown."""
+        """Build a document from data without places."""
         return cls(file, _bare_node(value))
 
     @property
@@ -107,7 +106,7 @@ class Document(NamedTuple):
         return node
 
     def place_of(self, path: Sequence[str | int]) -> Place:
-        """Say where a path stands; for one that is missing, where its nearest parent does."""
+        """Return the place of a path, or of its nearest parent if it does not exist."""
         node, place = self.root, self.root.place
         for part in path:
             child = _child_of(node, part)
@@ -120,7 +119,7 @@ class Document(NamedTuple):
     def problem(
         self, path: Sequence[str | int], message: str, reason: str = "InvalidDocument"
     ) -> Problem:
-        """Make a problem of something at a path of this document."""
+        """Build a problem at a path of this document."""
         place = self.place_of(path)
         return Problem(self.file, place.line, place.column, text_of_path(path), message, reason)
 
@@ -128,10 +127,10 @@ class Document(NamedTuple):
 def parse_documents(
     source: str | bytes, file: str = "", *, repeated_keys_win: bool = False
 ) -> list[Document]:
-    """Read every document of a YAML stream; those that hold nothing are left out.
+    """Parse every document of a YAML stream. Empty documents are left out.
 
-    A key that stands twice in one map is refused, unless `repeated_keys_win`, as it
-    is for documents that templates rendered: there the last one counts.
+    A repeated key in a map is refused. With `repeated_keys_win`, as for documents that
+    templates rendered, the last one is used.
     """
     text = _text_of(source, file)
     reader = _Reader(text, file, repeated_keys_win)
@@ -146,13 +145,13 @@ def parse_documents(
 
 
 def parse_document(source: str | bytes, file: str = "") -> Document:
-    """Read a YAML text that must hold exactly one document."""
+    """Parse a YAML text that must contain exactly one document."""
     documents = parse_documents(source, file)
     if not documents:
-        raise _refusal(file, "Found nothing in it; one YAML document is wanted", 1, 1)
+        raise _refusal(file, "Found nothing in it; it must contain one YAML document", 1, 1)
     if len(documents) > 1:
         place = documents[1].root.place
-        message = f"Found {len(documents)} documents; one is wanted"
+        message = f"Found {len(documents)} documents; it must contain one"
         raise _refusal(file, message, place.line, place.column)
     return documents[0]
 
@@ -177,31 +176,31 @@ def _text_of(source: str | bytes, file: str) -> str:
 
 
 def _checked(text: str, file: str) -> str:
-    found = (_NOT_IN_ASCII_YAML if text.isascii() else _NOT_IN_YAML).search(text)
-    if found is None:
+    match = (_NOT_IN_ASCII_YAML if text.isascii() else _NOT_IN_YAML).search(text)
+    if match is None:
         return text
-    line = text.count("\n", 0, found.start()) + 1
-    column = found.start() - text.rfind("\n", 0, found.start())
-    message = f"the character U+{ord(found[0]):04X} may not stand in a YAML file"
+    line = text.count("\n", 0, match.start()) + 1
+    column = match.start() - text.rfind("\n", 0, match.start())
+    message = f"the character U+{ord(match[0]):04X} is not allowed in a YAML file"
     raise _refusal(file, f"Not valid YAML: {message}", line, column)
 
 
 def too_large(file: str) -> InvalidDocument:
-    """Refuse a file for its size alone, before it is read."""
+    """Build the error for a file that is too large to be read."""
     return _refusal(
         file,
-        f"Larger than {MAX_BYTES // (1024 * 1024)} MiB, the most that is read; "
+        f"Larger than {MAX_BYTES // (1024 * 1024)} MiB, the limit for a file; "
         "split it into several files",
     )
 
 
-# Shared by all scalars; a node is never written into.
+# Shared by all scalars, since nodes are never modified.
 _NO_CHILDREN: dict[str | int, Node] = {}
 _NO_KEYS: dict[str, Place] = {}
 
 
 class _Open:
-    """A collection whose end has not been read yet."""
+    """A collection whose end was not reached yet."""
 
     __slots__ = ("anchor", "elements", "is_map", "items", "key", "start")
 
@@ -215,9 +214,9 @@ class _Open:
 
 
 class _Reader:
-    """Builder of nodes from the parser's events, with a bound on depth and size.
+    """Builds nodes from the parser's events, with limits for depth and size.
 
-    No recursion: ten thousand brackets must end in an error, not in a crash.
+    There is no recursion: ten thousand brackets must be an error, not a crash.
     """
 
     def __init__(self, text: str, file: str, repeated_keys_win: bool) -> None:
@@ -249,7 +248,7 @@ class _Reader:
         if len(self._stack) >= MAX_DEPTH:
             raise self._refused(event, f"Nested deeper than {MAX_DEPTH} levels")
         if event.anchor:
-            # Known but unfinished: an alias to it from inside would never end.
+            # The anchor is not complete: an alias to it from inside would be infinitely nested.
             self._anchors[event.anchor] = None
         is_map = isinstance(event, yaml.MappingStartEvent)
         self._stack.append(_Open(event.start_mark, event.anchor, is_map=is_map))
@@ -267,7 +266,9 @@ class _Reader:
             raise self._refused(event, f"The alias *{event.anchor} has no anchor before it")
         target = self._anchors[event.anchor]
         if target is None:
-            raise self._refused(event, f"The alias *{event.anchor} stands inside what it names")
+            raise self._refused(
+                event, f"The alias *{event.anchor} is inside the value of its own anchor"
+            )
         self._count(event, target.weight)
         place = _place(event.start_mark, event.end_mark)
         self._put(target._replace(place=place, keys=target.keys, style="*"))
@@ -320,12 +321,12 @@ class _Reader:
         for key, node in opened.items:
             weight += node.weight
             if key.value is _MERGE:
-                # Counts where it stands: it wins over the keys before it.
+                # Merged keys override the keys before the merge key.
                 children.update(self._merged(key, node))
                 continue
             name = self._key(key)
             if name in keys and not self._repeated_keys_win:
-                what = f"The key {name!r} stands twice in one map, first on line {keys[name].line}"
+                what = f"The key {name!r} is repeated in one map, first on line {keys[name].line}"
                 self._add(key.place, self._path_here(name), what)
             children[name] = node
             keys[name] = key.place
@@ -339,7 +340,7 @@ class _Reader:
             if isinstance(source.value, dict):
                 merged.update(source.children)
                 continue
-            what = "The merge key << wants a map or a list of maps"
+            what = "The merge key << requires a map or a list of maps"
             self._add(key.place, self._path_here("<<"), what)
         return merged
 
@@ -369,7 +370,7 @@ class _Reader:
     def _count(self, event: Any, weight: int) -> None:
         self._nodes += weight
         if self._nodes > MAX_NODES:
-            what = f"More than {MAX_NODES} values, aliases included: too many to be meant"
+            what = f"More than {MAX_NODES} values, aliases included; split the file"
             raise self._refused(event, what)
 
     def _refused(self, event: Any, message: str) -> InvalidDocument:
@@ -402,14 +403,14 @@ def _bare_node(value: Any) -> Node:
 
 
 def _child_of(node: Node, part: str | int) -> Node | None:
-    """Find a node below another; of data without places, it is made when it is asked for."""
+    """Return a child of a node. Children of data without places are built on access."""
     if node.place is not _NOWHERE:
         return node.children.get(part)
     value = node.value
-    is_there = part in value if isinstance(value, dict) else False
+    exists = part in value if isinstance(value, dict) else False
     if isinstance(value, list) and isinstance(part, int):
-        is_there = 0 <= part < len(value)
-    return _bare_node(value[part]) if is_there else None
+        exists = 0 <= part < len(value)
+    return _bare_node(value[part]) if exists else None
 
 
 def _place(start: Any, end: Any) -> Place:
@@ -417,7 +418,7 @@ def _place(start: Any, end: Any) -> Place:
 
 
 def kind_of(value: object) -> str:
-    """Name the kind of a value as an error message does."""
+    """Return the kind of a value for error messages."""
     if isinstance(value, dict):
         return "a map"
     if isinstance(value, list):
@@ -428,17 +429,17 @@ def kind_of(value: object) -> str:
 
 
 def why_no_json(error: Exception) -> str:
-    """Say where a text stops being JSON, from what the reader of JSON says."""
+    """Return where a text is not valid JSON, from the error of the parser."""
     position = getattr(error, "pos", None)
     if position is None:
         return str(error)
     place = f"line {getattr(error, 'lineno', 0)}, column {getattr(error, 'colno', 0)}"
     is_at_end = not getattr(error, "doc", "")[position:].strip()
-    return f"it breaks off at {place}" if is_at_end else f"it is none at {place}"
+    return f"it ends too early at {place}" if is_at_end else f"it is not valid at {place}"
 
 
 def shown(value: object) -> str:
-    """Write a value that was found as an error message does: cut, and without what is in it."""
+    """Format a value for error messages: shortened, and without the contents of collections."""
     if value is None or isinstance(value, dict | list):
         return kind_of(value)
     text = repr(value) if isinstance(value, str) else str(value)
@@ -450,10 +451,10 @@ _MERGE = object()
 
 
 def dump_yaml(value: Any) -> str:
-    """Write plain data as YAML that every reader takes for the same data.
+    """Format plain data as YAML that all parsers read as the same data.
 
-    Text that some reader would take for something else (`on`, `1e3`, `12:30`) is
-    quoted; text of several lines is written as a block.
+    Text that some parsers would read as another type (`on`, `1e3`, `12:30`) is quoted.
+    Text with several lines is a block.
     """
     text: str = yaml.dump(
         value,

@@ -1,7 +1,7 @@
-"""YAML in the layout of Go's tools: what kubectl and the CLI of Crossplane write.
+"""YAML in the layout of Go's tools, such as kubectl and Crossplane's CLI.
 
-Keys in the order of numbers inside of names, lists as far out as their key, lines that are
-folded behind 80 columns, and double quotes around what would not be read as text.
+Keys are in natural order, lists are not indented, lines are folded after 80 columns, and
+text that would be read as another type has double quotes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kanister_py.gotemplate.numbers import format_float
 
 _WIDTH: Final = 80
 _LONGEST_KEY_BYTES: Final = 128
-# Numbers of two versions of YAML. For most texts the first character decides.
+# Numbers of YAML 1.1 and 1.2. For most texts the first character rules them out.
 _NUMBER: Final = re.compile(
     r"""(?:
     [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
@@ -43,14 +43,14 @@ _NUMBER: Final = re.compile(
     )\Z""",
     re.VERBOSE,
 )
-# Signs of more than three bytes are never written as they are.
-_UNSEEN_SIGNS: Final = "[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff]"
-_UNSEEN: Final = re.compile(_UNSEEN_SIGNS)
-_ESCAPED: Final = re.compile('["\\\\\n\u2028\u2029]|' + _UNSEEN_SIGNS)
+# Characters of more than three bytes are always escaped.
+_UNPRINTABLE_CHARACTERS: Final = "[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff]"
+_UNPRINTABLE: Final = re.compile(_UNPRINTABLE_CHARACTERS)
+_ESCAPED: Final = re.compile('["\\\\\n\u2028\u2029]|' + _UNPRINTABLE_CHARACTERS)
 
 
 def dump_go_yaml(value: Any) -> str:
-    """Write plain data as one document, without a mark at its start."""
+    """Format plain data as one document, without a document marker."""
     written: list[str] = []
     stream = SimpleNamespace(write=written.append)
     emitter = _Emitter(stream, allow_unicode=True, width=_WIDTH)
@@ -74,8 +74,8 @@ def _events_of(value: Any) -> Iterator[Event]:
         yield MappingEndEvent()
     elif isinstance(value, list | tuple):
         yield SequenceStartEvent(None, None, True, flow_style=False)
-        for each in value:
-            yield from _events_of(each)
+        for item in value:
+            yield from _events_of(item)
         yield SequenceEndEvent()
     else:
         yield _scalar(value)
@@ -88,7 +88,7 @@ def _scalar(value: Any) -> ScalarEvent:
             style = "|"
         elif value in WORDS or (value[0] in NUMBER_STARTS and _NUMBER.match(value)):
             style = '"'
-        if not (value.isascii() and value.isprintable()) and _UNSEEN.search(value):
+        if not (value.isascii() and value.isprintable()) and _UNPRINTABLE.search(value):
             style = '"'
         text = value
     elif value is None or isinstance(value, bool):
@@ -107,26 +107,26 @@ def _number(value: Any) -> str:
     return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)
 
 
-def in_go_order(keys: Iterable[Any], *, is_third: bool = False) -> list[Any]:
-    """Order keys as people count: `a2` comes before `a10`, and signs before letters.
+def in_go_order(keys: Iterable[Any], *, is_version_3: bool = False) -> list[Any]:
+    """Sort keys in natural order: `a2` before `a10`, and punctuation before letters.
 
-    The third version of Go's library has letters before signs behind a digit.
+    Version 3 of Go's library has letters before punctuation after a digit.
     """
     listed = list(keys)
-    if all(isinstance(each, str) and each.isalpha() for each in listed):
+    if all(isinstance(key, str) and key.isalpha() for key in listed):
         return sorted(listed)
 
     def compare(one: Any, other: Any) -> int:
-        return _compare(str(one), str(other), is_third=is_third)
+        return _compare(str(one), str(other), is_version_3=is_version_3)
 
     return sorted(listed, key=cmp_to_key(compare))
 
 
-def _compare(one: str, other: str, *, is_third: bool) -> int:
+def _compare(one: str, other: str, *, is_version_3: bool) -> int:
     follows_digit = False
     for at, (a, b) in enumerate(zip(one, other, strict=False)):
         if a == b:
-            follows_digit = is_third and a.isdecimal()
+            follows_digit = is_version_3 and a.isdecimal()
             continue
         if a.isalpha() and b.isalpha():
             return -1 if a < b else 1
@@ -137,16 +137,16 @@ def _compare(one: str, other: str, *, is_third: bool) -> int:
 
 
 def _compare_counts(one: str, other: str, at: int) -> int:
-    """Compare two texts that differ at a place where neither has a letter."""
+    """Compare two texts at a difference where neither has a letter."""
     counts = [_DIGITS.match(text, at) for text in (one, other)]
     lead = ""
     if "0" in (one[at], other[at]):
         before = one[:at]
         digits = before[len(before.rstrip("0123456789")) :]
-        # Behind another digit a nought is a digit of a number, not the first.
+        # After another digit, a zero is part of the number and not a leading zero.
         lead = "1" if digits.strip("0") else ""
-    texts = [lead + (found.group() if found else "") for found in counts]
-    numbers = [int(each or "0") for each in texts]
+    texts = [lead + (count.group() if count else "") for count in counts]
+    numbers = [int(text or "0") for text in texts]
     if numbers[0] != numbers[1]:
         return numbers[0] - numbers[1]
     if len(texts[0]) != len(texts[1]):
@@ -158,11 +158,11 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 class _Emitter(Emitter):
-    """The emitter of PyYAML, which is libyaml's as Go's is, where those two differ."""
+    """PyYAML's emitter with the differences of Go's. Both are ports of libyaml."""
 
     @property
     def open_ended(self) -> bool:
-        """Whether a mark has to say where the document ends: Go never writes one."""
+        """Whether the document needs an end marker. Go never writes one."""
         return False
 
     @open_ended.setter
@@ -179,21 +179,21 @@ class _Emitter(Emitter):
         self.write_indicator('"', True)
         has_spaces = False
         is_plain = text.isascii() and text.isprintable()
-        for at, sign in enumerate(text):
-            if sign in '"\\' if is_plain else _ESCAPED.match(sign):
-                self._write(_escape(sign))
+        for at, character in enumerate(text):
+            if character in '"\\' if is_plain else _ESCAPED.match(character):
+                self._write(_escape(character))
                 has_spaces = False
-            elif sign == " ":
+            elif character == " ":
                 is_inside = 0 < at < len(text) - 1
                 if split and not has_spaces and self.column > self.best_width and is_inside:
                     self.write_indent()
                     if text[at + 1] == " ":
                         self._write("\\")
                 else:
-                    self._write(sign)
+                    self._write(character)
                 has_spaces = True
             else:
-                self._write(sign)
+                self._write(character)
                 has_spaces = False
         self.write_indicator('"', False)
 
@@ -202,10 +202,10 @@ class _Emitter(Emitter):
         self.stream.write(text)
 
 
-def _escape(sign: str) -> str:
-    if sign in Emitter.ESCAPE_REPLACEMENTS:
-        return f"\\{Emitter.ESCAPE_REPLACEMENTS[sign]}"
-    number = ord(sign)
+def _escape(character: str) -> str:
+    if character in Emitter.ESCAPE_REPLACEMENTS:
+        return f"\\{Emitter.ESCAPE_REPLACEMENTS[character]}"
+    number = ord(character)
     if number <= 0xFF:
         return f"\\x{number:02X}"
     return f"\\u{number:04X}" if number <= 0xFFFF else f"\\U{number:08X}"

@@ -1,7 +1,7 @@
-"""YAML scalars: what a text without quotes stands for, as Kubernetes' tools read it.
+"""YAML scalars: the values of plain text, as in Kubernetes' tools.
 
-They read YAML 1.1 through JSON, and it shows: `on` is true, what does not fit into
-64 bits is a float, and a float as a key has the digits of a short one.
+The tools read YAML 1.1 and convert it to JSON: `on` is true, numbers that do not fit into
+64 bits are floats, and float keys are formatted as 32-bit floats.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TIMESTAMP = re.compile(
 
 
 def resolved_scalar(tag: str | None, text: str, is_plain: bool) -> Any:
-    """Give a scalar the value that YAML gives it, before JSON has its say."""
+    """Return the YAML value of a scalar, before its conversion to JSON."""
     if tag is None:
         return plain_value_of(text) if is_plain else text
     kind = tag.removeprefix(TAG)
@@ -71,20 +71,22 @@ def _binary_of(text: str) -> str:
     try:
         data = b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
     except (Base64Error, ValueError):
-        raise ValueError("The tag !!binary wants base64") from None
-    # JSON knows no bytes: each that is no UTF-8 becomes the mark for that.
+        raise ValueError("The tag !!binary requires base64") from None
+    # JSON has no bytes: invalid UTF-8 becomes the replacement character.
     decoded = data.decode("utf-8", "surrogateescape")
-    return "".join("\ufffd" if "\udc80" <= each <= "\udcff" else each for each in decoded)
+    return "".join(
+        "\ufffd" if "\udc80" <= character <= "\udcff" else character for character in decoded
+    )
 
 
 def value_of_plain(text: str) -> Any:
-    """Say what a text without quotes stands for. ValueError: nothing that JSON can hold."""
+    """Return the value of plain text. Raises ValueError if JSON cannot represent it."""
     value = plain_value_of(text)
     return value if type(value) is str else as_json(value, text)
 
 
 def key_of_plain(text: str) -> str | None:
-    """Say which key a text without quotes is; None where there is nothing."""
+    """Return the key for plain text, or None for a null."""
     key = plain_value_of(text)
     return key if key is None or type(key) is str else str(as_key(key))
 
@@ -109,9 +111,9 @@ def _number_of(text: str) -> Any:
         for name, base in _BASES:
             digits = match[name]
             if digits is not None and len(digits) <= _MOST_DIGITS:
-                whole = int(match["sign"] + digits, base)
-                if _INT64_MIN <= whole <= _UINT64_MAX:
-                    return whole
+                integer = int(match["sign"] + digits, base)
+                if _INT64_MIN <= integer <= _UINT64_MAX:
+                    return integer
     if _FLOAT.match(bare):
         number = float(bare)
         if isfinite(number):
@@ -120,22 +122,22 @@ def _number_of(text: str) -> Any:
 
 
 def as_json(value: Any, text: str) -> Any:
-    """Give a value as it is once it was written as JSON and read again."""
+    """Return a value after its conversion to JSON."""
     if isinstance(value, float):
         if not isfinite(value):
-            raise ValueError(f"{text} is no number that JSON can hold; quote it if it is text")
+            raise ValueError(f"{text} is not a number in JSON; quote it if it is text")
         if not value.is_integer() or abs(value) >= 1e19:
             return value
-        # A whole number has lost its point, and its digits beyond the shortest ones are zeros.
-        whole = int(Decimal(repr(value)))
-        return whole if _INT64_MIN <= whole <= _INT64_MAX else value
+        # JSON has no decimal point for whole numbers, and only the shortest digits.
+        integer = int(Decimal(repr(value)))
+        return integer if _INT64_MIN <= integer <= _INT64_MAX else value
     if isinstance(value, int) and value > _INT64_MAX:
         return float(value)
     return value
 
 
 def as_key(value: Any) -> Any:
-    """Give the text that a scalar has as a key; None has none."""
+    """Return the text of a scalar as a key. None stays None."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -146,7 +148,7 @@ def as_key(value: Any) -> Any:
 
 
 def _short_float(number: float) -> str:
-    """Write a number with the fewest digits that distinguish it from other 32-bit floats."""
+    """Format a number with the fewest digits that identify it as a 32-bit float."""
     try:
         short = struct.unpack("f", struct.pack("f", number))[0]
     except OverflowError:

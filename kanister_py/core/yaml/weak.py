@@ -1,8 +1,7 @@
-"""Decoding of args: loosely written ones become what a function takes.
+"""Decoding of arguments with the rules of Go's mapstructure library ("weak decoding").
 
-Blueprints are written loosely: a list of one is written without its brackets, a
-number in quotes, the key of a map in other capitals. What has always been accepted
-there is accepted here, by the same rules, and nothing else is.
+Existing blueprints depend on these rules: a single value for a list, a number in quotes, a
+key with other capitals. Exactly the inputs that Kanister accepts are accepted.
 """
 
 from __future__ import annotations
@@ -33,24 +32,23 @@ from kanister_py.core.yaml.documents import nearest, shown, text_of_path
 
 
 class ArgProblem(NamedTuple):
-    """One thing that is wrong with one arg: where, what was wanted, and what was found there.
+    """A problem with one argument: its path, and the expected and the actual value.
 
-    `kind` is missing, unknown or type. Of a missing or unknown arg, `wanted` and
-    `found` say nothing.
+    `kind` is missing, unknown or type. `expected` and `actual` are only set for type.
     """
 
     path: str
     message: str
     kind: str
-    wanted: str = ""
-    found: str = ""
+    expected: str = ""
+    actual: str = ""
 
     def __str__(self) -> str:
         return self.message
 
 
 class InvalidArgs(UsageError, reason="InvalidArgs"):
-    """The args of a phase are not what its function takes; holds every problem."""
+    """The arguments of a phase are invalid. `problems` has all problems."""
 
     def __init__(self, function: str, problems: Sequence[ArgProblem]) -> None:
         self.function = function
@@ -65,58 +63,58 @@ Path = tuple[str | int, ...]
 
 
 def decode_args(model: type[M], args: Mapping[str, Any], function: str = "") -> M:
-    """Read rendered args as a function's model, or refuse them with every problem there is."""
+    """Decode rendered arguments to a function's model, or raise `InvalidArgs`."""
     decoded, problems = _decode(model, args, lambda _: False)
     if not problems:
         try:
             return model.model_validate(decoded)
         except ValidationError as error:
-            problems = list(_refused_by(model, error))
+            problems = list(_validation_problems(model, error))
     raise InvalidArgs(function, problems)
 
 
 def problems_of_args(
     model: Model, args: Mapping[str, Any], is_open: Callable[[object], bool] = lambda _: False
 ) -> list[ArgProblem]:
-    """Say what is wrong with args of which some are not known yet.
+    """Return the problems of arguments that contain unrendered templates.
 
-    A value for which `is_open` holds may still become anything.
+    Values for which `is_open` returns True are not checked.
     """
-    seen_open = False
+    has_open = False
 
     def note(value: object) -> bool:
-        nonlocal seen_open
-        found = is_open(value)
-        seen_open = seen_open or found
-        return found
+        nonlocal has_open
+        is_template = is_open(value)
+        has_open = has_open or is_template
+        return is_template
 
     decoded, problems = _decode(model, args, note)
     if problems:
         return problems
-    known = args_without_templates(decoded, is_open)
+    complete = args_without_templates(decoded, is_open)
     try:
-        model.model_validate(known)
+        model.model_validate(complete)
     except ValidationError as error:
-        problems = list(_refused_by(model, error))
-    if not seen_open:
+        problems = list(_validation_problems(model, error))
+    if not has_open:
         return problems
-    # What is left out here is there, and rules about several args may be kept with it.
-    return [each for each in problems if each.path and each.kind != "missing"]
+    # Arguments left out here will be present, so rules about several arguments may be met.
+    return [problem for problem in problems if problem.path and problem.kind != "missing"]
 
 
 def args_without_templates(
     args: Mapping[str, Any], is_open: Callable[[object], bool]
 ) -> dict[str, Any]:
-    """Give the args of which every part is known."""
-    return {name: each for name, each in args.items() if not _holds(each, is_open)}
+    """Return the arguments that contain no open values."""
+    return {name: value for name, value in args.items() if not _is_or_contains_open(value, is_open)}
 
 
-def _holds(value: object, is_open: Callable[[object], bool]) -> bool:
-    """Say whether a value, or something in it, is open."""
+def _is_or_contains_open(value: object, is_open: Callable[[object], bool]) -> bool:
+    """Return whether a value is open or contains an open value."""
     if isinstance(value, Mapping):
-        return any(_holds(each, is_open) for pair in value.items() for each in pair)
+        return any(_is_or_contains_open(part, is_open) for pair in value.items() for part in pair)
     if isinstance(value, list | tuple):
-        return any(_holds(each, is_open) for each in value)
+        return any(_is_or_contains_open(item, is_open) for item in value)
     return is_open(value)
 
 
@@ -132,12 +130,12 @@ class _Decoder(NamedTuple):
     is_open: Callable[[object], bool]
     problems: list[ArgProblem]
 
-    def wrong(self, path: Path, wanted: str, found: object) -> None:
-        text = shown(_plain(found))
-        self.problems.append(_mistyped(path, f"expected {wanted}, found {text}", wanted, text))
+    def wrong(self, path: Path, expected: str, actual: object) -> None:
+        text = shown(_plain(actual))
+        self.problems.append(_mistyped(path, f"expected {expected}, found {text}", expected, text))
 
     def value(self, annotation: Any, value: Any, path: Path) -> Any:
-        """Turn a value into what an annotation wants, as far as the rules allow."""
+        """Convert a value to the type of an annotation, as far as the rules allow."""
         if self.is_open(value):
             return value
         origin = get_origin(annotation)
@@ -148,7 +146,7 @@ class _Decoder(NamedTuple):
         if value is None:
             return _zero_of(annotation)
         if origin is Literal:
-            texts = all(isinstance(each, str) for each in get_args(annotation))
+            texts = all(isinstance(arg, str) for arg in get_args(annotation))
             return self._scalar(str, value, path) if texts else value
         container = origin or annotation
         if not isinstance(container, type):
@@ -166,30 +164,30 @@ class _Decoder(NamedTuple):
         return value
 
     def _union(self, members: Sequence[Any], value: Any, path: Path) -> Any:
-        some = [each for each in members if each is not type(None)]
+        types_ = [member for member in members if member is not type(None)]
         if value is None:
-            return None if len(some) < len(members) else _zero_of(some[0])
-        # With several ways to read it, the model's own rules choose among them.
-        return self.value(some[0], value, path) if len(some) == 1 else value
+            return None if len(types_) < len(members) else _zero_of(types_[0])
+        # pydantic chooses among several types.
+        return self.value(types_[0], value, path) if len(types_) == 1 else value
 
-    def _scalar(self, wanted: type, value: Any, path: Path) -> Any:
-        read = _SCALARS[wanted]
+    def _scalar(self, type_: type, value: Any, path: Path) -> Any:
+        read = _SCALARS[type_]
         if isinstance(value, str | bool | int | float):
             try:
                 return read(value)
             except ValueError:
                 pass
-        self.wrong(path, _WORDS[wanted], value)
+        self.wrong(path, _WORDS[type_], value)
         return value
 
     def _list(self, annotation: Any, value: Any, path: Path) -> Any:
-        arguments = [each for each in get_args(annotation) if each is not ...]
+        arguments = [arg for arg in get_args(annotation) if arg is not ...]
         if isinstance(value, list | tuple):
             return [
-                self.value(_at(arguments, index), each, (*path, index))
-                for index, each in enumerate(value)
+                self.value(_at(arguments, index), item, (*path, index))
+                for index, item in enumerate(value)
             ]
-        # One thing where a list is wanted has no number of its own in the file.
+        # A single value for a list has no index in the file, so its path is that of the list.
         is_empty = isinstance(value, Mapping) and not value
         return [] if is_empty else [self.value(_at(arguments, 0), value, path)]
 
@@ -197,14 +195,14 @@ class _Decoder(NamedTuple):
         arguments = get_args(annotation)
         keys, values = arguments if len(arguments) == 2 else (Any, Any)
         merged = value
-        if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
-            merged = {key: each[key] for each in value for key in each}
+        if isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value):
+            merged = {key: item[key] for item in value for key in item}
         if not isinstance(merged, Mapping):
             self.wrong(path, "a map", value)
             return value
         return {
-            self.value(keys, key, (*path, key)): self.value(values, each, (*path, key))
-            for key, each in merged.items()
+            self.value(keys, key, (*path, key)): self.value(values, member, (*path, key))
+            for key, member in merged.items()
         }
 
     def _model(self, model: Model, value: Any, path: Path) -> Any:
@@ -216,17 +214,17 @@ class _Decoder(NamedTuple):
         decoded: dict[str, Any] = {}
         left = dict(value)
         for name, info in model.model_fields.items():
-            known = _name_of(name, info)
-            key = _key_for(known, left)
+            field = _name_of(name, info)
+            key = _key_for(field, left)
             if key is None:
                 continue
-            each = left.pop(key)
-            if each is not None or _takes_none(info.annotation):
-                decoded[known] = self.value(info.annotation, each, (*path, key))
+            entry = left.pop(key)
+            if entry is not None or _takes_none(info.annotation):
+                decoded[field] = self.value(info.annotation, entry, (*path, key))
         if model.model_config.get("extra") == "allow":
             decoded.update(left)
         elif model.model_config.get("strict"):
-            # Others have always been read past what they do not know.
+            # Other models ignore unknown keys, as in Kanister.
             known_names = [_name_of(name, info) for name, info in model.model_fields.items()]
             self.problems.extend(
                 _unknown(name, known_names, path) for name in left if not self.is_open(name)
@@ -238,12 +236,12 @@ def _at(arguments: Sequence[Any], index: int) -> Any:
     return arguments[min(index, len(arguments) - 1)] if arguments else Any
 
 
-def _key_for(known: str, given: Mapping[Any, Any]) -> Any:
-    """Find the key of a map that means a field; the same word in other capitals does, too."""
-    if known in given:
-        return known
-    folded = known.casefold()
-    return next((key for key in given if isinstance(key, str) and key.casefold() == folded), None)
+def _key_for(field: str, values: Mapping[Any, Any]) -> Any:
+    """Return the key of a map for a field. Case is ignored if there is no exact match."""
+    if field in values:
+        return field
+    folded = field.casefold()
+    return next((key for key in values if isinstance(key, str) and key.casefold() == folded), None)
 
 
 def _takes_none(annotation: Any) -> bool:
@@ -252,76 +250,76 @@ def _takes_none(annotation: Any) -> bool:
     if get_origin(annotation) is Annotated:
         return _takes_none(get_args(annotation)[0])
     return get_origin(annotation) in (Union, types.UnionType) and any(
-        _takes_none(each) for each in get_args(annotation)
+        _takes_none(arg) for arg in get_args(annotation)
     )
 
 
 def _decode(
     model: Model, args: Mapping[str, Any], is_open: Callable[[object], bool]
 ) -> tuple[dict[str, Any], list[ArgProblem]]:
-    known = {_name_of(name, info): info for name, info in model.model_fields.items()}
-    # A null says no more than an arg that is left out.
-    given = {
-        name: each
-        for name, each in args.items()
-        if each is not None or name not in known or _takes_none(known[name].annotation)
+    fields = {_name_of(name, info): info for name, info in model.model_fields.items()}
+    # A null counts as an argument that is left out.
+    present = {
+        name: value
+        for name, value in args.items()
+        if value is not None or name not in fields or _takes_none(fields[name].annotation)
     }
     problems = [
         ArgProblem(name, f"Required arg missing: {name}", "missing")
-        for name, info in known.items()
-        if info.is_required() and name not in given
+        for name, info in fields.items()
+        if info.is_required() and name not in present
     ]
-    takes_others = model.model_config.get("extra") == "allow"
+    allows_extra = model.model_config.get("extra") == "allow"
     decoded: dict[str, Any] = {}
     decoder = _Decoder(is_open, [])
-    for name, each in given.items():
-        info = known.get(name)
+    for name, value in present.items():
+        info = fields.get(name)
         if info is not None:
-            decoded[name] = decoder.value(info.annotation, each, (name,))
-        elif takes_others:
-            decoded[name] = each
+            decoded[name] = decoder.value(info.annotation, value, (name,))
+        elif allows_extra:
+            decoded[name] = value
         elif not is_open(name):
-            problems.append(_unknown(name, [*known]))
+            problems.append(_unknown(name, [*fields]))
     return decoded, problems + decoder.problems
 
 
-def _unknown(name: str, known: Sequence[str], inside: Path = ()) -> ArgProblem:
-    hint, where = did_you_mean(nearest(str(name), known)), text_of_path((*inside, name))
+def _unknown(name: str, names: Sequence[str], inside: Path = ()) -> ArgProblem:
+    hint, where = did_you_mean(nearest(str(name), names)), text_of_path((*inside, name))
     return ArgProblem(where, f"argument {where} is not supported{hint}", "unknown")
 
 
-def _refused_by(model: Model, error: ValidationError) -> Iterator[ArgProblem]:
-    """Say what a model's own rules find wrong with args of the right types."""
-    known = {name: _name_of(name, info) for name, info in model.model_fields.items()}
+def _validation_problems(model: Model, error: ValidationError) -> Iterator[ArgProblem]:
+    """Yield the problems that validators of a model report."""
+    field_names = {name: _name_of(name, info) for name, info in model.model_fields.items()}
     for detail in error.errors(include_url=False):
-        first, *rest = detail["loc"] or ("",)
-        path = (known.get(str(first), first), *rest) if first != "" else ()
+        first, *inner = detail["loc"] or ("",)
+        path = (field_names.get(str(first), first), *inner) if first != "" else ()
         if detail["type"] == "missing":
             message = f"Required arg missing: {text_of_path(path)}"
             yield ArgProblem(text_of_path(path), message, "missing")
             continue
         why = str(detail.get("ctx", {}).get("error") or detail["msg"])
         why = f"Text {why.removeprefix('String ')}" if why.startswith("String ") else why
-        found = shown(_plain(detail.get("input")))
+        text = shown(_plain(detail.get("input")))
         if path:
-            # What is wrong inside a map says itself where it stands, and what is there.
-            shows = "" if isinstance(detail.get("input"), Mapping) else f", found {found}"
-            yield _mistyped(path, f"{why[:1].lower()}{why[1:]}{shows}", why, found)
+            # Messages about a map already contain the path and the value.
+            shows = "" if isinstance(detail.get("input"), Mapping) else f", found {text}"
+            yield _mistyped(path, f"{why[:1].lower()}{why[1:]}{shows}", why, text)
         else:
-            yield ArgProblem("", why, "type", why, found)
+            yield ArgProblem("", why, "type", why, text)
 
 
 def _plain(value: object) -> object:
-    """Give the map or list that a value of another class stands for."""
+    """Convert other mappings to a dict, and tuples to a list, for error messages."""
     return {} if isinstance(value, Mapping) else [] if isinstance(value, tuple) else value
 
 
-def _mistyped(path: Path, why: str, wanted: str, found: str) -> ArgProblem:
+def _mistyped(path: Path, why: str, expected: str, actual: str) -> ArgProblem:
     where = text_of_path(path)
-    return ArgProblem(where, f"Failed to decode arg `{where}`: {why}", "type", wanted, found)
+    return ArgProblem(where, f"Failed to decode arg `{where}`: {why}", "type", expected, actual)
 
 
-# Scalars, as Go reads and writes them
+# Scalars in the format of Go
 
 
 def _text(value: str | float) -> str:
@@ -361,7 +359,7 @@ def _whole(value: str | float) -> int:
     if not isinstance(value, str):
         number = int(value) if isfinite(value) else _LARGEST
     elif _INTEGER.match(value):
-        # Go's way to write a number to the base of eight lacks the letter.
+        # In Go, the prefix of an octal number may lack the letter `o`.
         number = int(re.sub(r"^([+-]?0)_?(?=[0-7])", r"\1o", value), 0)
     elif value:
         raise ValueError(value)
@@ -399,7 +397,7 @@ _WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a n
 
 
 def _zero_of(annotation: Any) -> Any:
-    """Give what a null becomes where no null can be."""
+    """Return the zero value of a type, which replaces a null."""
     container = get_origin(annotation) or annotation
     if container in _SCALARS:
         return container()

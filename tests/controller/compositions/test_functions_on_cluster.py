@@ -301,7 +301,7 @@ def test_a_tag_without_a_matching_version_keeps_the_earlier_revision(
     def is_refused() -> bool:
         conditions = ageing.cluster.get(FUNCTIONS, "templates")["status"]["conditions"]
         return any(
-            "has no version that answers v9.9.9" in condition.get("message", "")
+            "has no version that matches v9.9.9" in condition.get("message", "")
             for condition in conditions
         )
 

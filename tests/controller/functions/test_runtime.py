@@ -291,7 +291,7 @@ def test_a_manually_changed_deployment_is_reverted(harness: RuntimeHarness) -> N
             "function-auto-ready",
             "v9.9.9",
             "",
-            "has no version that answers v9.9.9: v0.1.0 was "
+            "has no version that matches v9.9.9: v0.1.0 was "
             "removed in release 0.4.0; v0.2.0 is deprecated; v0.3.0 is stable",
             id="unknown version with the existing ones",
         ),
@@ -299,7 +299,7 @@ def test_a_manually_changed_deployment_is_reverted(harness: RuntimeHarness) -> N
             "function-auto-ready",
             "v0.5.0",
             "",
-            "has no version that answers v0.5.0",
+            "has no version that matches v0.5.0",
             id="planned version",
         ),
         pytest.param(

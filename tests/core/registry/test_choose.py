@@ -127,7 +127,7 @@ def test_every_row_of_the_table_that_answers(
         pytest.param(
             ">0.4.0",
             FunctionVersionNotFound,
-            "KubeTask has no version that answers the range >0.4.0: v0.6.0 is planned; "
+            "KubeTask has no version that matches the range >0.4.0: v0.6.0 is planned; "
             "v0.5.0-rc.1 is a pre-release, which a range must name; v0.4.0 is outside; "
             "v0.3.0 is outside; v0.2.0 is outside; v0.1.0 is outside; "
             "v0.0.0 is outside",

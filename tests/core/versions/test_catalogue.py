@@ -99,7 +99,8 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
         pytest.param(
             f"latest: {{since: 0.1.0, {STABLE}}}",
             "functions.KubeTask.versions.latest",
-            "'latest' is not a version: it is not SemVer; write one like v1.2.3 or v1.2.3-rc.1",
+            "'latest' is not a version: it is not SemVer; "
+            "write a version such as v1.2.3 or v1.2.3-rc.1",
             id="a version latest",
         ),
         pytest.param(
@@ -148,7 +149,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
         pytest.param(
             f"v0.0.0: {{since: 0.1.0, {STABLE}, deprecatedIn: 0.3.0, replacement: v0.7.0}}",
             'functions.KubeTask.versions["v0.0.0"].replacement',
-            "There is no v0.7.0; there are v0.0.0",
+            "Version v0.7.0 does not exist; use one of v0.0.0",
             id="a replacement that does not exist",
         ),
         pytest.param(
@@ -168,7 +169,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             v0.2.0: {{since: 0.2.0, {STABLE}}}
             """,
             'functions.KubeTask.versions["v0.0.0"].replacement',
-            "The replacements of v0.0.0 lead back to it",
+            "The replacements of v0.0.0 form a cycle",
             id="a cycle of replacements",
         ),
         pytest.param(
@@ -177,7 +178,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             v0.1.0: {{since: 0.1.0, {STABLE}}}
             """,
             'functions.KubeTask.versions["v0.1.0"].annotations["kanister-py.io/stable"]',
-            "Marked stable, and so is v0.0.0: one version of a function is stable",
+            "Marked stable, as v0.0.0 is; only one version can be stable",
             id="two stable versions",
         ),
         pytest.param(
@@ -195,8 +196,8 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
         pytest.param(
             "v0.1.0: {since: 0.1.0}",
             "functions.KubeTask.versions",
-            "No version is stable and there is no v0.0.0: a phase that names no version gets "
-            'none; mark one with kanister-py.io/stable: "true"',
+            "No version is stable and there is no v0.0.0: phases without a version "
+            'fail; mark one with kanister-py.io/stable: "true"',
             id="nothing for a phase that names no version",
         ),
         pytest.param(
@@ -214,7 +215,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
         pytest.param(
             f"v0.0.0: {{since: 0.1.0, {STABLE}, reads: ['BackupData@v9.9.9']}}",
             'functions.KubeTask.versions["v0.0.0"].reads[0]',
-            "There is no BackupData@v9.9.9",
+            "BackupData@v9.9.9 does not exist",
             id="a reader of nothing",
         ),
         pytest.param(
@@ -225,7 +226,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             """,
             'functions.KubeTask.versions["v0.1.0"].reads[0]',
             "v0.1.0 is removed in 0.5.0, too soon after KubeTask@v0.0.0, which it reads and which "
-            "goes in 0.4.0; a reader stays at least 2 releases longer",
+            "is removed in 0.4.0; a reader must stay at least 2 releases longer",
             id="a reader that goes before its time",
         ),
         pytest.param(
@@ -234,8 +235,8 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             v0.1.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0, reads: [KubeTask@0.0.0]}}
             """,
             'functions.KubeTask.versions["v0.1.0"].reads[0]',
-            "v0.1.0 is removed in 0.5.0, but KubeTask@v0.0.0, which it reads, stays: "
-            "nothing could restore what it writes",
+            "v0.1.0 is removed in 0.5.0, but KubeTask@v0.0.0, which it reads, is not: "
+            "its results could no longer be restored",
             id="a reader that goes before what it reads",
         ),
     ],

@@ -43,14 +43,20 @@ def test_a_version_is_printed_with_its_v(text: str, want: str) -> None:
         pytest.param("v1", "write v1.0.0 or the range ~1", id="one number"),
         pytest.param("1.2", "write v1.2.0 or the range ~1.2", id="two numbers"),
         pytest.param("v1.0.0+build", "write v1.0.0", id="build metadata"),
-        pytest.param("latest", "write one like v1.2.3 or v1.2.3-rc.1", id="a word"),
+        pytest.param("latest", "write a version such as v1.2.3 or v1.2.3-rc.1", id="a word"),
         pytest.param("V1.0.0", "write v1.0.0", id="a capital V"),
         pytest.param(" v1.0.0", "write v1.0.0", id="a space before it"),
-        pytest.param("", "write one like v1.2.3, or leave it out", id="nothing"),
-        pytest.param("v01.0.0", "write one like v1.2.3 or v1.2.3-rc.1", id="a leading zero"),
-        pytest.param("1.0.0-01", "write one like v1.2.3 or v1.2.3-rc.1", id="a zero in a number"),
+        pytest.param("", "write a version such as v1.2.3, or leave it out", id="nothing"),
         pytest.param(
-            "\u0661.0.0", "write one like v1.2.3 or v1.2.3-rc.1", id="digits of another script"
+            "v01.0.0", "write a version such as v1.2.3 or v1.2.3-rc.1", id="a leading zero"
+        ),
+        pytest.param(
+            "1.0.0-01", "write a version such as v1.2.3 or v1.2.3-rc.1", id="a zero in a number"
+        ),
+        pytest.param(
+            "\u0661.0.0",
+            "write a version such as v1.2.3 or v1.2.3-rc.1",
+            id="digits of another script",
         ),
         pytest.param("1.0.0\n", "write 1.0.0", id="a line break after it"),
         pytest.param("9" * 200 + ".0.0", "", id="longer than any version"),

@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(
     arg: str, written: Any, path: str, wanted: str, found: str
 ) -> None:
     assert [
-        (each.path, each.kind, each.wanted, each.found)
+        (each.path, each.kind, each.expected, each.actual)
         for each in problems(**REQUIRED | {arg: written})
     ] == [(path, "type", wanted, found)]
 
@@ -208,7 +208,7 @@ def test_a_null_counts_as_left_out() -> None:
 
 def test_a_rule_of_the_models_own_is_told_with_its_place() -> None:
     (problem,) = problems(**REQUIRED, percent="101")
-    assert (problem.path, problem.found) == ("percent", "101")
+    assert (problem.path, problem.actual) == ("percent", "101")
 
 
 def test_a_rule_between_args_is_told_as_it_is_written() -> None:

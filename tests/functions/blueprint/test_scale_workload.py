@@ -271,7 +271,7 @@ def test_timeout_of_v0_1_0_reports_missing_pods(api: Api) -> None:
         with refused_as("WaitTimedOut") as caught:
             called.result()
     assert caught.value.message == (
-        "Waited 90 s for the pods of statefulsets.apps default/db, in vain: "
+        "Timed out after 90 s waiting for the pods of statefulsets.apps default/db: "
         "Specified 2 replicas and only 1 are ready"
     )
 

@@ -109,7 +109,7 @@ class Hints:
         if self._remaining <= 0:
             return ()
         self._remaining -= 1
-        return nearest(word, known[:_MOST_COMPARED], likeness=likeness)
+        return nearest(word, known[:_MOST_COMPARED], cutoff=likeness)
 
 
 _MOST_COMPARED = 1000

@@ -94,7 +94,8 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
         return {name.lower(): _plain(value[name], spend, depth + 1) for name in value.struct.fields}
     if isinstance(value, Mapping):
         return {
-            key: _plain(value[key], spend, depth + 1) for key in in_go_order(value, is_third=True)
+            key: _plain(value[key], spend, depth + 1)
+            for key in in_go_order(value, is_version_3=True)
         }
     if isinstance(value, list | tuple):
         return [_plain(element, spend, depth + 1) for element in value]

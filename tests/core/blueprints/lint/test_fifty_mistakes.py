@@ -130,7 +130,7 @@ MISTAKES = [
         "a key given twice",
         "      timeout: 10m",
         "      timeout: 10m\n      timeout: 5m",
-        "twice",
+        "repeated",
         "first on line",
     ),
     ("a limit below none", "        limit: 2", "        limit: -1", "found -1", "at least 0"),
