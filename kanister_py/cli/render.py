@@ -82,7 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="resources that functions may request",
     )
     inputs.add_argument(
-        "-s", "--required-schemas", metavar="DIR", help="OpenAPI v3 documents, *.json"
+        "-s",
+        "--required-schemas",
+        "--schemas",
+        metavar="DIR",
+        help="OpenAPI v3 documents (*.json) and CRDs (*.yaml): functions may request them, and "
+        "composed resources are checked against them",
     )
     inputs.add_argument(
         "--function-credentials", metavar="PATH", help="Secrets that steps refer to"
@@ -90,7 +95,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repeated(inputs, "--context-files", metavar="KEY=PATH,…", help="initial context, from files")
     repeated(inputs, "--context-values", metavar="KEY=JSON,…", help="initial context, as JSON")
     inputs.add_argument(
-        "--xrd", metavar="FILE", help="definition with the XR's defaults and layout"
+        "--xrd",
+        metavar="FILE",
+        help="definition of the XR: sets defaults, and the XR is checked against its schema",
+    )
+    inputs.add_argument(
+        "--validate",
+        choices=("strict", "warn", "ignore"),
+        default="strict",
+        help="for fields that a schema lacks: strict refuses them, warn reports them, ignore "
+        "accepts them; default: %(default)s",
     )
     execution = parser.add_argument_group("execution")
     add_tracing_argument(execution)

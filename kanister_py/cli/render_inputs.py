@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.cli.files import STDIN, STDIN_NAME, SUFFIXES, Input, is_folder, read_input, refusal
 from kanister_py.cli.parser import CommandLineError
+from kanister_py.core.compositions.composite_crds import crd_of
 from kanister_py.core.compositions.definitions import DEFINITION_KIND, Definition
 from kanister_py.core.compositions.dry_run import check_definition
 from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.kube.openapi import with_defaults
+from kanister_py.core.kube.openapi import CRD_KIND, openapi_of_crd, with_defaults
+from kanister_py.core.kube.resources import group_version_of
+from kanister_py.core.kube.schema_checks import unknown_fields, violations
 from kanister_py.core.models import read_model
+from kanister_py.core.notices import Notice
 from kanister_py.core.yaml.documents import Document, parse_documents, why_no_json
 
 if TYPE_CHECKING:
@@ -41,6 +45,9 @@ class Inputs(NamedTuple):
     max_concurrency: int = 8
     cache_folder: Path | None = None
     is_strict: bool = False
+    validate: str = "strict"
+    notices: tuple[Notice, ...] = ()
+    """Findings about the inputs that do not stop the rendering."""
 
 
 def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = None) -> Inputs:
@@ -56,13 +63,15 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
     if len(compositions) != 1:
         problem = f"Must contain one Composition, found {len(compositions)} documents"
         raise refusal(args.composition, problem)
-    xrs = tuple(_object(document) for document in documents_of("xr", args.xr))
+    xr_documents = documents_of("xr", args.xr)
+    xrs = tuple(_object(document) for document in xr_documents)
     if not xrs:
         raise refusal(args.xr, "Must contain an XR, found none")
-    xrd = None
+    xrd, notices = None, []
     if args.xrd:
         xrd = _definition(args.xrd)
         xrs = tuple(_with_defaults(xr, xrd) for xr in xrs)
+        notices = _check_xrs(xr_documents, xrs, xrd, args.validate)
     return Inputs(
         xrs,
         parse_composition(compositions[0]),
@@ -79,6 +88,8 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
         args.max_concurrency,
         args.cache_dir,
         args.strict_versions,
+        args.validate,
+        tuple(notices),
     )
 
 
@@ -140,6 +151,24 @@ def _with_defaults(xr: Data, xrd: Definition) -> Data:
     return xr if schema is None else with_defaults(xr, schema)
 
 
+def _check_xrs(
+    documents: Sequence[Document], xrs: Sequence[Data], xrd: Definition, validate: str
+) -> list[Notice]:
+    """Check XRs against their definition, as an API server does with the generated CRD."""
+    versions = {version["name"]: version for version in crd_of(xrd)["spec"]["versions"]}
+    problems, unknown = [], []
+    for document, xr in zip(documents, xrs, strict=True):
+        _, version = group_version_of(str(xr["apiVersion"]))
+        schema = versions[version]["schema"]["openAPIV3Schema"]
+        problems += violations(document, xr, schema)
+        unknown += unknown_fields(document, schema)
+    if validate == "strict":
+        problems += unknown
+    if problems:
+        raise InvalidDocument(problems)
+    return [Notice("UnknownField", str(problem)) for problem in unknown if validate == "warn"]
+
+
 def _schemas(folder: str) -> list[Data]:
     schemas = []
     if not Path(folder).is_dir():
@@ -149,6 +178,10 @@ def _schemas(folder: str) -> list[Data]:
             schemas.append(json.loads(read_input(Input(str(path), str(path), is_named=False))))
         except ValueError as error:
             raise refusal(path, f"Not valid JSON: {error}") from None
+    for path in sorted(path for path in Path(folder).rglob("*") if path.suffix in SUFFIXES[:2]):
+        for document in documents_at(str(path)):
+            if isinstance(document.value, dict) and document.value.get("kind") == CRD_KIND:
+                schemas += [openapi_of_crd(document.value)]
     return schemas
 
 

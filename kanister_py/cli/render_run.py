@@ -14,8 +14,11 @@ from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, substitut
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import PipelineFatal
 from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.kube.openapi import schema_in, with_defaults
 from kanister_py.core.kube.parts import controller_of, labels_of, metadata_of
+from kanister_py.core.kube.schema_checks import unknown_fields, violations
 from kanister_py.core.notices import Notice
+from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.manifest_source import ManifestSource
 from kanister_py.executor.python_functions import load_python_function
 from kanister_py.executor.render_xr import RenderInput, render
@@ -84,7 +87,8 @@ class Renderer:
         problems = [problem for name, problem in functions.containers if name in names]
         if problems:
             raise InvalidDocument(problems)
-        notices = [notice for notice in functions.notices if notice.facts.get("function") in names]
+        notices = [*inputs.notices]
+        notices += [notice for notice in functions.notices if notice.facts.get("function") in names]
         if inputs.functions is None:
             notices += substitutes_used(names)
         if inputs.cache_folder is not None and self._cache is None:
@@ -106,6 +110,8 @@ class Renderer:
             return render(_input_of(inputs, xr), engine)
 
         results = _render_in_parallel(render_one, inputs.xrs, records, inputs.max_concurrency)
+        if inputs.schemas:
+            results = [_checked(result, inputs) for result in results]
         unreached = set(map(_unreached_function, results))
         notices = [
             notice
@@ -114,6 +120,28 @@ class Renderer:
         ]
         places = [_place_of(result.error, inputs, functions) for result in results]
         return Rendering(inputs, results, records, notices, places)
+
+
+def _checked(result: Rendered, inputs: Inputs) -> Rendered:
+    """Check the composed resources of a result against the given schemas."""
+    if result.error is not None:
+        return result
+    problems, unknown = [], []
+    for resource in result.resources:
+        obj = resource.object
+        schema = schema_in(inputs.schemas, str(obj["apiVersion"]), str(obj["kind"]))
+        if schema is not None:
+            document = Document.of(obj, f"composed resource {resource.name}")
+            problems += violations(document, with_defaults(obj, schema), schema)
+            unknown += unknown_fields(document, schema)
+    if inputs.validate == "strict":
+        problems += unknown
+    if problems:
+        return result._replace(error=InvalidDocument(problems))
+    if inputs.validate == "warn":
+        notices = [Notice("UnknownField", str(problem)) for problem in unknown]
+        return result._replace(notices=(*result.notices, *notices))
+    return result
 
 
 def _place_of(

@@ -9,7 +9,7 @@ from typing import Any
 from kanister_py.core.compositions.masking import is_secret
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.requirements import required_labels
-from kanister_py.core.kube.openapi import schema_of_kind
+from kanister_py.core.kube.openapi import schema_in
 from kanister_py.core.kube.parts import labels_of, metadata_of
 
 
@@ -36,8 +36,7 @@ class ManifestSource:
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:
         self.requested_schemas.append({"apiVersion": api_version, "kind": kind})
-        schemas = (schema_of_kind(document, api_version, kind) for document in self._schemas)
-        return next((schema for schema in schemas if schema is not None), None)
+        return schema_in(self._schemas, api_version, kind)
 
     def fetch_config_map(self, namespace: str, name: str) -> Data | None:
         sought = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": name}

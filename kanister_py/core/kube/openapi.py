@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.resources import group_version_of
 
 _GVK = "x-kubernetes-group-version-kind"
+CRD_KIND = "CustomResourceDefinition"
+
+
+def openapi_of_crd(crd: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an OpenAPI document with the kinds of a CRD, as an API server publishes them."""
+    spec = crd.get("spec") or {}
+    group, kind = spec.get("group"), (spec.get("names") or {}).get("kind")
+    schemas = {}
+    for version in spec.get("versions") or ():
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        gvk = {"group": group, "version": version.get("name"), "kind": kind}
+        schemas[f"{group}.{version.get('name')}.{kind}"] = {**schema, _GVK: [gvk]}
+    return {"components": {"schemas": schemas}}
 
 
 def schema_of_kind(
@@ -27,6 +40,14 @@ def schema_of_kind(
             inlined: dict[str, Any] = _inlined(schemas[name], schemas, (name,))
             return inlined
     return None
+
+
+def schema_in(
+    documents: Iterable[Mapping[str, Any]], api_version: str, kind: str
+) -> dict[str, Any] | None:
+    """Return the schema of a kind from the first document that has it, or None."""
+    schemas = (schema_of_kind(document, api_version, kind) for document in documents)
+    return next((schema for schema in schemas if schema is not None), None)
 
 
 def _inlined(value: Any, schemas: Mapping[str, Any], above: tuple[str, ...]) -> Any:
