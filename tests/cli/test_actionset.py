@@ -35,7 +35,7 @@ from tests.verbs_on_cluster import call_verb, parse_verb
 
 def add_actionset(cluster: MemoryCluster, name: str, **status: Any) -> None:
     reference = {"kind": "StatefulSet", "name": "db", "namespace": "shop"}
-    made = cluster.create(
+    actionset = cluster.create(
         {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "ActionSet",
@@ -44,7 +44,7 @@ def add_actionset(cluster: MemoryCluster, name: str, **status: Any) -> None:
         }
     )
     if status:
-        cluster.replace_status({**made, "status": status})
+        cluster.replace_status({**actionset, "status": status})
 
 
 def phases(state: str, **more: Any) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def test_create_selects_objects_by_label_and_kind(shop_cluster: MemoryCluster) -
     words = ("-a", "backup", "-b", "mysql", "-l", "app=db")
     assert call_verb(shop_cluster, "actionset", "create", *words) == 0
     actions = the_actionset(shop_cluster)["spec"]["actions"]
-    assert [each["object"]["name"] for each in actions] == ["web", "db"]
+    assert [action["object"]["name"] for action in actions] == ["web", "db"]
 
 
 def test_create_accepts_a_resource_with_its_group(shop_cluster: MemoryCluster) -> None:
@@ -411,9 +411,9 @@ def test_watch_shows_later_changes(
     add_actionset(shop_cluster, "one", state="running", actions=phases("running", attempt=1))
 
     def end() -> None:
-        found = shop_cluster.get(ACTION_SETS, "one", namespace="shop")
+        running = shop_cluster.get(ACTION_SETS, "one", namespace="shop")
         done = {"state": "complete", "actions": phases("complete", attempt=1)}
-        shop_cluster.replace_status({**found, "status": done})
+        shop_cluster.replace_status({**running, "status": done})
 
     thread = Thread(target=end)
     thread.start()
@@ -481,8 +481,8 @@ def test_retry_creates_a_new_actionset(
     add_actionset(shop_cluster, "one", state="failed", actions=phases("failed"))
     assert call_verb(shop_cluster, "actionset", "retry", "one", "--name", "two") == 0
     assert capsys.readouterr().out == "actionset two created\n"
-    made = shop_cluster.get(ACTION_SETS, "two", namespace="shop")
-    assert made["metadata"]["annotations"] == {"kanister-py.io/retry-of": "one"}
+    retry = shop_cluster.get(ACTION_SETS, "two", namespace="shop")
+    assert retry["metadata"]["annotations"] == {"kanister-py.io/retry-of": "one"}
 
 
 def test_retry_refuses_running_and_complete_actionsets(shop_cluster: MemoryCluster) -> None:

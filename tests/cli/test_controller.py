@@ -47,8 +47,8 @@ users: [{name: u, user: {}}]
 def parsed(*words: str, **environment: str) -> argparse.Namespace:
     parser = Parser(prog="kanister-py controller", environment=environment)
     add_arguments(parser)
-    found: argparse.Namespace = parser.parse_args(list(words))
-    return found
+    args: argparse.Namespace = parser.parse_args(list(words))
+    return args
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_durations_are_read_from_flags_and_have_defaults() -> None:
 
 
 def test_a_port_that_is_taken_stops_the_start(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
         code = main(["controller", "--port", "0", "--health-port", port])
     assert code == 1
     assert f"Cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
@@ -227,8 +227,8 @@ def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster = MemoryCluster(clock=SystemClock())
-    taken = {"spec": {"holderIdentity": "another"}}
-    when_it_leads(cluster, lambda: cluster.patch(LEASES, LEASE_NAME, taken, namespace="default"))
+    changed = {"spec": {"holderIdentity": "another"}}
+    when_it_leads(cluster, lambda: cluster.patch(LEASES, LEASE_NAME, changed, namespace="default"))
     with caplog.at_level(logging.ERROR, "kanister_py"):
         assert stopped(led(cluster, "one")) == 75
     assert "another holds the lease" in caplog.text

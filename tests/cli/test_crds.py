@@ -14,14 +14,14 @@ def test_every_definition_is_printed_as_one_file_that_kubectl_applies(
 ) -> None:
     done = kanister("crds", "print")
     assert (done.code, done.err) == (0, "")
-    kinds = [each["kind"] for each in yaml.safe_load_all(done.out)]
+    kinds = [definition["kind"] for definition in yaml.safe_load_all(done.out)]
     assert kinds
     assert set(kinds) == {"CustomResourceDefinition"}
 
 
 def test_only_the_blueprints_are_printed_when_asked_for(kanister: CommandLine) -> None:
     done = kanister("crds", "print", "--only", "blueprints", "-o", "json")
-    names = [each["metadata"]["name"] for each in json.loads(done.out)["items"]]
+    names = [item["metadata"]["name"] for item in json.loads(done.out)["items"]]
     assert names == [
         "actionsets.cr.kanister.io",
         "blueprints.cr.kanister.io",
@@ -34,7 +34,7 @@ def test_only_the_blueprints_are_printed_when_asked_for(kanister: CommandLine) -
 def test_the_two_halves_are_the_whole(kanister: CommandLine) -> None:
     def names(*words: str) -> list[str]:
         done = kanister("crds", "print", "-o", "json", *words)
-        return [each["metadata"]["name"] for each in json.loads(done.out)["items"]]
+        return [item["metadata"]["name"] for item in json.loads(done.out)["items"]]
 
     halves = names("--only", "blueprints") + names("--only", "compositions")
     assert sorted(halves) == sorted(names())

@@ -31,10 +31,10 @@ from tests.core.schedules.schedules import schedule
 
 
 def empty() -> MemoryCluster:
-    made = MemoryCluster(clock=SystemClock(), default_namespace="shop")
-    for each in read_definitions("blueprints"):
-        made.create(each)
-    return made
+    cluster = MemoryCluster(clock=SystemClock(), default_namespace="shop")
+    for definition in read_definitions("blueprints"):
+        cluster.create(definition)
+    return cluster
 
 
 def secret(name: str, namespace: str = "shop") -> dict[str, Any]:
@@ -45,13 +45,13 @@ def secret(name: str, namespace: str = "shop") -> dict[str, Any]:
 @pytest.fixture
 def lost() -> MemoryCluster:
     """Give a cluster with a schedule, its backups, and more that is no matter of theirs."""
-    made = empty()
+    cluster = empty()
     key = {"kind": "Secret", "name": "restic", "namespace": "{{ .PVC.Namespace }}"}
     phases = [{"name": "p", "func": "KubeTask", "objects": {"key": key}}]
     claim = {"kind": "PVC", "name": "data", "namespace": "shop"}
     action = {"name": "backup", "blueprint": "files", "object": claim}
     nightly = schedule(namespace="shop", template={"spec": {"actions": [action]}})
-    made.load(
+    cluster.load(
         [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
             secret("creds"),
@@ -61,7 +61,7 @@ def lost() -> MemoryCluster:
                 "apiVersion": "cr.kanister.io/v1alpha1",
                 "kind": "Blueprint",
                 "metadata": {"name": "files", "namespace": "shop"},
-                "actions": {each: {"phases": phases} for each in ("backup", "restore", "delete")},
+                "actions": {name: {"phases": phases} for name in ("backup", "restore", "delete")},
             },
             {
                 "apiVersion": "cr.kanister.io/v1alpha1",
@@ -75,17 +75,17 @@ def lost() -> MemoryCluster:
     )
     for day in (17, 18):
         run = run_of(nightly, f"night-{day}", datetime(2026, 11, day, 2, tzinfo=UTC))
-        end(made, run, {"files": {"keyValue": {"path": f"night-{day}"}}})
-    end(made, {**run, "metadata": {"name": "old-style", "namespace": "shop"}}, {"x": {}})
-    end(made, {**run, "metadata": {"name": "left-nothing", "namespace": "shop"}}, {})
-    made.create({**run, "metadata": {"name": "under-way", "namespace": "shop"}})
-    return made
+        end(cluster, run, {"files": {"keyValue": {"path": f"night-{day}"}}})
+    end(cluster, {**run, "metadata": {"name": "old-style", "namespace": "shop"}}, {"x": {}})
+    end(cluster, {**run, "metadata": {"name": "left-nothing", "namespace": "shop"}}, {})
+    cluster.create({**run, "metadata": {"name": "under-way", "namespace": "shop"}})
+    return cluster
 
 
 def end(cluster: MemoryCluster, run: Mapping[str, Any], artifacts: Mapping[str, Any]) -> None:
-    made = cluster.create(run)
+    actionset = cluster.create(run)
     status = {"state": "complete", "actions": [{"name": "backup", "artifacts": artifacts}]}
-    cluster.replace_status({**made, "status": status})
+    cluster.replace_status({**actionset, "status": status})
 
 
 def call(module: Any, *words: str, **more: Any) -> argparse.Namespace:
@@ -107,7 +107,7 @@ def import_from(file: Path, cluster: MemoryCluster, *words: str) -> int:
 
 
 def names(cluster: MemoryCluster, resource: Any) -> list[str]:
-    return [each["metadata"]["name"] for each in cluster.list(resource).items]
+    return [obj["metadata"]["name"] for obj in cluster.list(resource).items]
 
 
 def test_what_a_lost_cluster_exported_is_restored_on_another(
@@ -125,18 +125,20 @@ def test_what_a_lost_cluster_exported_is_restored_on_another(
     assert names(other, PROFILES) == ["s3"]
     assert names(other, SECRETS) == []
     assert names(other, ACTION_SETS) == ["night-17", "night-18", "old-style"]
-    (taken,) = other.list(SCHEDULES).items
-    assert taken["spec"]["suspend"] is True
+    (imported,) = other.list(SCHEDULES).items
+    assert imported["spec"]["suspend"] is True
     for name in ("night-17", "old-style"):
-        before, after = (each.get(ACTION_SETS, name, namespace="shop") for each in (lost, other))
+        before, after = (
+            cluster.get(ACTION_SETS, name, namespace="shop") for cluster in (lost, other)
+        )
         assert after["status"] == before["status"]
         assert after["spec"] == before["spec"]
     notes = other.get(ACTION_SETS, "night-17", namespace="shop")["metadata"]["annotations"]
     assert notes == {"kanister-py.io/scheduled-at": "2026-11-17T02:00:00Z"}
     capsys.readouterr()
     assert restore.run_on(call(restore, "nightly", "-o", "json"), other) == 0
-    made = json.loads(capsys.readouterr().out)
-    assert made["metadata"]["annotations"]["kanister-py.io/from"] == "night-18"
+    exported = json.loads(capsys.readouterr().out)
+    assert exported["metadata"]["annotations"]["kanister-py.io/from"] == "night-18"
 
 
 def test_secrets_that_restores_need_are_exported_when_asked_for(
@@ -179,7 +181,7 @@ def test_an_import_that_broke_off_is_gone_on_with(
         left = writes
 
         def __getattr__(self, name: str) -> Any:
-            found = getattr(other, name)
+            attribute = getattr(other, name)
 
             def call(*args: Any, **options: Any) -> Any:
                 is_record = bool(args) and isinstance(args[0], dict)
@@ -187,17 +189,17 @@ def test_an_import_that_broke_off_is_gone_on_with(
                     self.left -= 1
                     if self.left < 0:
                         raise ConnectionError
-                return found(*args, **options)
+                return attribute(*args, **options)
 
-            return call if name in ("create", "replace", "replace_status") else found
+            return call if name in ("create", "replace", "replace_status") else attribute
 
     broken: Any = BreaksOff()
     with pytest.raises(ConnectionError):
         import_from(file, broken)
     import_from(file, other)
-    for each in other.list(ACTION_SETS).items:
-        assert each["status"]["state"] == "complete"
-        assert "suspend" not in each["spec"]
+    for obj in other.list(ACTION_SETS).items:
+        assert obj["status"]["state"] == "complete"
+        assert "suspend" not in obj["spec"]
 
 
 @pytest.mark.parametrize(

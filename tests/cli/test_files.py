@@ -29,24 +29,24 @@ class TestPaths:
         for name in ("b.yml", "a/z.yaml", "a/x.json", "a/notes.txt", ".git/c.yaml", "a.yaml"):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text("a: 1\n")
-        found, problems = find_inputs([str(tmp_path)])
-        names = [os.path.relpath(each.name, tmp_path) for each in found]
+        inputs, problems = find_inputs([str(tmp_path)])
+        names = [os.path.relpath(file.name, tmp_path) for file in inputs]
         assert names == ["a.yaml", "b.yml", "a/x.json", "a/z.yaml"]
-        assert not any(each.is_named for each in found)
+        assert not any(file.is_named for file in inputs)
         assert problems == []
 
     def test_given_twice_are_read_once(self, tmp_path: Path) -> None:
         file = tmp_path / "a.yaml"
         file.write_text("a: 1\n")
-        found, _ = find_inputs([str(file), str(tmp_path), "-", "-"])
-        assert [each.name for each in found] == [str(file), "<stdin>"]
-        assert found[0].is_named
+        inputs, _ = find_inputs([str(file), str(tmp_path), "-", "-"])
+        assert [file.name for file in inputs] == [str(file), "<stdin>"]
+        assert inputs[0].is_named
 
     def test_of_folders_with_links_that_lead_back_come_to_an_end(self, tmp_path: Path) -> None:
         (tmp_path / "again").symlink_to(tmp_path)
         (tmp_path / "a.yaml").write_text("a: 1\n")
-        found, _ = find_inputs([str(tmp_path)])
-        assert len(found) == 1
+        inputs, _ = find_inputs([str(tmp_path)])
+        assert len(inputs) == 1
 
     def test_of_folders_with_nothing_in_them_are_a_problem(self, tmp_path: Path) -> None:
         _, (problem,) = find_inputs([str(tmp_path)])
@@ -55,8 +55,8 @@ class TestPaths:
     def test_of_folders_leave_pipes_alone(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.yaml")
         (tmp_path / "a.yaml").write_text("a: 1\n")
-        found, problems = find_inputs([str(tmp_path)])
-        assert [each.path for each in found] == [str(tmp_path / "a.yaml")]
+        inputs, problems = find_inputs([str(tmp_path)])
+        assert [file.path for file in inputs] == [str(tmp_path / "a.yaml")]
         assert problems == []
 
     def test_of_folders_that_cannot_be_read_are_one_problem(

@@ -97,7 +97,7 @@ def drawn(lines: Sequence[Line], width: int) -> list[str]:
     console = Console(file=io.StringIO(), width=max(width, 1), color_system=None)
     with console.capture() as capture:
         console.print(renderable_of(lines, width), end="")
-    return [each.rstrip() for each in capture.get().splitlines()][: len(lines)]
+    return [line.rstrip() for line in capture.get().splitlines()][: len(lines)]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_a_phase_at_work_shows_its_last_log_line_cut_and_harmless() -> None:
 
 
 def test_a_cancelled_run_says_so_and_what_a_second_interrupt_does() -> None:
-    asked = Condition(CANCEL_ASKED, True, "Cancelled")
-    shown = picture(action(runs("dump", 2)), conditions=[asked], width=80)
+    cancelled = Condition(CANCEL_ASKED, True, "Cancelled")
+    shown = picture(action(runs("dump", 2)), conditions=[cancelled], width=80)
     assert shown[0].endswith("5s  cancelling; Ctrl-C again stops at once")
 
 
@@ -245,7 +245,7 @@ PHASES = st.one_of(
 def test_no_picture_is_larger_than_its_terminal(
     phases: list[list[PhaseStatus]], width: int, height: int
 ) -> None:
-    actions = [action(*each, name=f"a{index}") for index, each in enumerate(phases)]
+    actions = [action(*phase_group, name=f"a{index}") for index, phase_group in enumerate(phases)]
     logs = {(each.name, phase.name): "日" * 80 for each in actions for phase in each.phases}
     shown = picture(*actions, width=width, height=height, logs=logs)
     assert len(shown) <= height

@@ -107,8 +107,8 @@ def test_a_new_project_describes_its_package(project: Path) -> None:
     assert package.name == "function-bucket"
     assert has_capability(package.capabilities, "composition")
     (schema,) = parse_documents((project / "package/input/input.yaml").read_bytes(), "input.yaml")
-    given = parse_documents((project / "composition.yaml").read_bytes(), "composition.yaml")
-    used = given[0].value["spec"]["pipeline"][0]["input"]
+    documents = parse_documents((project / "composition.yaml").read_bytes(), "composition.yaml")
+    used = documents[0].value["spec"]["pipeline"][0]["input"]
     group, _, version = used["apiVersion"].partition("/")
     assert schema.value["spec"]["group"] == group
     assert [served["name"] for served in schema.value["spec"]["versions"]] == [version]
@@ -358,9 +358,9 @@ def serving(
 
 
 def port_in(lines: list[str]) -> int:
-    found = re.search(r":(\d+) ", lines[-1])
-    assert found, lines
-    return int(found[1])
+    match = re.search(r":(\d+) ", lines[-1])
+    assert match, lines
+    return int(match[1])
 
 
 def call(port: int, security: ClientSecurity | None = None) -> Any:
@@ -435,13 +435,13 @@ def test_health_reflection_and_metrics_are_there() -> None:
         assert re.search(r'grpc_server_handled_total\{grpc_code="OK".*\} 1\.0', text)
         with grpc.insecure_channel(f"127.0.0.1:{port_in(lines)}") as channel:
             check = channel.unary_unary("/grpc.health.v1.Health/Check")
-            found = decode_message("grpc.health.v1.HealthCheckResponse", check(b"", timeout=60))
-            assert found == {"status": "SERVING"}
+            health = decode_message("grpc.health.v1.HealthCheckResponse", check(b"", timeout=60))
+            assert health == {"status": "SERVING"}
             listed = reflect(channel, "v1", {"listServices": ""})["listServicesResponse"]
-            names = [each["name"] for each in listed["service"]]
+            names = [service["name"] for service in listed["service"]]
             assert "apiextensions.fn.proto.v1beta1.FunctionRunnerService" in names
-            asked = {"fileContainingSymbol": "apiextensions.fn.proto.v1.FunctionRunnerService"}
-            files = reflect(channel, "v1alpha", asked)["fileDescriptorResponse"]
+            symbol = {"fileContainingSymbol": "apiextensions.fn.proto.v1.FunctionRunnerService"}
+            files = reflect(channel, "v1alpha", symbol)["fileDescriptorResponse"]
             assert len(files["fileDescriptorProto"]) == 3
             unknown = reflect(channel, "v1", {"fileByFilename": "nowhere.proto"})
             assert unknown["errorResponse"]["errorCode"] == 5
@@ -450,8 +450,8 @@ def test_health_reflection_and_metrics_are_there() -> None:
 def reflect(channel: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
     package = f"grpc.reflection.{version}"
     method = channel.stream_stream(f"/{package}.ServerReflection/ServerReflectionInfo")
-    asked = encode_message(f"{package}.ServerReflectionRequest", request)
-    (answer,) = method(iter([asked]), timeout=60)
+    message = encode_message(f"{package}.ServerReflectionRequest", request)
+    (answer,) = method(iter([message]), timeout=60)
     return decode_message(f"{package}.ServerReflectionResponse", answer)
 
 

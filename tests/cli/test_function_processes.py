@@ -82,11 +82,11 @@ def serving(*words: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.P
     assert process.stderr is not None
     try:
         for line in process.stderr:
-            if found := re.match(r"Serving .*:(\d+) ", line):
+            if match := re.match(r"Serving .*:(\d+) ", line):
                 break
         else:
             raise AssertionError("it never served")
-        yield process, int(found[1])
+        yield process, int(match[1])
     finally:
         process.kill()
         process.wait()
@@ -103,7 +103,7 @@ def call(port: int, timeout: float = PATIENCE_SECONDS) -> None:
 
 def processes_of(parent: int) -> list[int]:
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text()
-    return [int(each) for each in children.split()]
+    return [int(part) for part in children.split()]
 
 
 def until(is_so: Callable[[], Any]) -> None:
@@ -131,14 +131,14 @@ def load_on(port: int) -> Iterator[None]:
                 call(port, timeout=1)
 
     callers = [Thread(target=go_on) for _ in range(3)]
-    for each in callers:
-        each.start()
+    for caller in callers:
+        caller.start()
     try:
         yield
     finally:
         is_over.set()
-        for each in callers:
-            each.join()
+        for caller in callers:
+            caller.join()
 
 
 @pytest.mark.long
@@ -193,7 +193,7 @@ def test_our_own_runner_has_all_processes_behind_a_port_work(tmp_path: Path) -> 
         call = FunctionCall("s", revision, FunctionRequest.from_data({"meta": {"tag": "t"}}))
         with closing(runner), ThreadPoolExecutor(16) as pool:
             answers = list(pool.map(lambda _: runner.run(call), range(64)))
-        return {each.results[0]["message"] for each in answers}
+        return {answer.results[0]["message"] for answer in answers}
 
     with serving("which:Which", "--processes", "2", cwd=tmp_path) as (process, port):
         until(lambda: len(processes_of(process.pid)) == 2)

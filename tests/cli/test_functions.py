@@ -35,9 +35,9 @@ def test_json_and_yaml_hold_the_same_and_all_of_it(kanister: CommandLine) -> Non
     as_json = json.loads(kanister("functions", "list", "-o", "json").out)
     as_yaml = yaml.safe_load(kanister("functions", "list", "-o", "yaml").out)
     assert as_json == as_yaml
-    notify = next(each for each in as_json["functions"] if each["name"] == "Notify")
+    notify = next(function for function in as_json["functions"] if function["name"] == "Notify")
     assert notify["stableVersion"] == "v0.2.0"
-    assert [each["status"] for each in notify["versions"]] == [
+    assert [version["status"] for version in notify["versions"]] == [
         "served",
         "stable",
         "deprecated",
@@ -99,7 +99,7 @@ def test_diff_says_what_breaks_first(kanister: CommandLine) -> None:
     data = json.loads(done.out)
     assert done.code == 0
     assert data["breaking"] is True
-    assert [(each["what"], each["name"], each["breaking"]) for each in data["changes"]] == [
+    assert [(change["what"], change["name"], change["breaking"]) for change in data["changes"]] == [
         ("argument-renamed", "to", True),
         ("default-changed", "retries", True),
     ]

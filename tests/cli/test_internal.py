@@ -94,9 +94,16 @@ def test_a_reconcile_is_answered_with_all_that_came_of_it() -> None:
     assert (code, err) == (0, "")
     found = response["composite"]
     assert found["compositeResource"]["status"]["conditions"][0]["type"] == "Responsive"
-    assert [each["kind"] for each in found["composedResources"]] == ["ConfigMap"]
-    assert [each["metadata"]["name"] for each in found["deletedResources"]] == ["gone"]
-    assert {each["reason"] for each in found["events"]} == {"SelectComposition", "ComposeResources"}
+    assert [composed_resource["kind"] for composed_resource in found["composedResources"]] == [
+        "ConfigMap"
+    ]
+    assert [
+        deleted_resource["metadata"]["name"] for deleted_resource in found["deletedResources"]
+    ] == ["gone"]
+    assert {event["reason"] for event in found["events"]} == {
+        "SelectComposition",
+        "ComposeResources",
+    }
     assert found["requiredResources"] == [
         {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "x"}
     ]
@@ -111,9 +118,9 @@ def test_a_fatal_result_ends_with_three_and_what_was_gathered() -> None:
     code, response, err = ask(composite(template(asks), fails))
     assert code == 3
     assert 'pipeline step "bad" returned a fatal result' in err
-    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "c"}
+    requirement = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "c"}
     # This function asks in the old field and in the new one; both are told.
-    assert response["composite"]["requiredResources"] == [wanted, wanted]
+    assert response["composite"]["requiredResources"] == [requirement, requirement]
 
 
 @pytest.mark.parametrize(

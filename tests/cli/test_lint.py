@@ -67,7 +67,7 @@ class TestLint:
         done = kanister("lint", "d.yaml", "r.yaml", cwd=write(tmp_path, d=DEPRECATED, r=REMOVED))
         head, first, second = done.out.splitlines()
         columns = ["PLACE", "RULE", "ACTION", "PHASE", "VERSION", "REPLACEMENT", "REMOVED IN"]
-        assert all(each in head for each in columns)
+        assert all(column in head for column in columns)
         for word in (
             "d.yaml:9",
             "version-deprecated",
@@ -184,7 +184,9 @@ class TestLint:
     def test_can_tell_of_removed_versions_alone(self, kanister: CommandLine) -> None:
         text = f"{REMOVED}---\n{DEPRECATED}"
         done = kanister("lint", "-", "--only-removed", "-o", "json", stdin=text)
-        assert [each["rule"] for each in json.loads(done.out)["findings"]] == ["version-removed"]
+        assert [finding["rule"] for finding in json.loads(done.out)["findings"]] == [
+            "version-removed"
+        ]
         assert done.code == 3
 
     def test_reads_on_past_a_file_that_is_broken(
@@ -200,9 +202,9 @@ class TestLint:
         done = kanister("lint", "--explain", "version-removed")
         assert (done.code, done.err) == (0, "")
         assert "kanister-py upgrade" in done.out
-        every = kanister("lint", "--explain", "all", "-o", "json")
+        explained = kanister("lint", "--explain", "all", "-o", "json")
         assert {"version-removed", "unknown-key"} <= {
-            each["rule"] for each in json.loads(every.out)
+            rule["rule"] for rule in json.loads(explained.out)
         }
 
 
@@ -210,7 +212,7 @@ def plugin_name(kanister: CommandLine) -> str:
     """Ask by the error which package brings Notify."""
     done = kanister("lint", "-", "--target-release", "nobody=1.0.0", stdin=FINE)
     names = done.err.partition("there are ")[2].split(",")
-    return next(each.strip() for each in names if each.strip() != "kanister-py")
+    return next(name.strip() for name in names if name.strip() != "kanister-py")
 
 
 class TestAnnotationsOfGitHub:
@@ -247,9 +249,9 @@ def test_names_cannot_steer_a_terminal(kanister: CommandLine, tmp_path: Path) ->
     assert "function-unknown" in done.out
     assert "\\x1b[2J\\ny" in done.out
     assert "p\\u202e" in done.out
-    for each in "\x1b\x07\u202e":
-        assert each not in done.out
-        assert each not in done.err
+    for character in "\x1b\x07\u202e":
+        assert character not in done.out
+        assert character not in done.err
 
 
 # The parts of the schema of SARIF 2.1.0 that readers rely on.
@@ -351,8 +353,8 @@ SARIF = {
 
 def uris_of(run: dict[str, Any]) -> list[str]:
     return [
-        each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        for each in run["results"]
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for result in run["results"]
     ]
 
 
@@ -364,9 +366,9 @@ class TestSarif:
         sarif = json.loads(kanister("lint", ".", "-o", "sarif", cwd=folder).out)
         jsonschema.Draft202012Validator(SARIF).validate(sarif)
         (run,) = sarif["runs"]
-        rules = [each["id"] for each in run["tool"]["driver"]["rules"]]
-        assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
-        assert {each["level"] for each in run["results"]} == {"note", "warning", "error"}
+        rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+        assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
+        assert {result["level"] for result in run["results"]} == {"note", "warning", "error"}
         uris = uris_of(run)
         of_stdin = json.loads(kanister("lint", "-", "-o", "sarif", stdin=REMOVED).out)
         assert uris_of(of_stdin["runs"][0]) == ["stdin"]
@@ -435,12 +437,16 @@ class TestABadFile:
     def test_tells_all_its_problems_at_once(self, kanister: CommandLine) -> None:
         text = f"{HEAD}actions:\n  a: 5\n  b: {{phases: {{}}}}\n  c:\n    phases: [{{args: []}}]\n"
         done = kanister("lint", "-", "-o", "json", stdin=text)
-        found = [
-            (each["line"], each["path"])
-            for each in json.loads(done.out)["findings"]
-            if each["rule"] == "blueprint-invalid"
+        findings = [
+            (finding["line"], finding["path"])
+            for finding in json.loads(done.out)["findings"]
+            if finding["rule"] == "blueprint-invalid"
         ]
-        assert found == [(5, "actions.a"), (6, "actions.b.phases"), (8, "actions.c.phases[0].args")]
+        assert findings == [
+            (5, "actions.a"),
+            (6, "actions.b.phases"),
+            (8, "actions.c.phases[0].args"),
+        ]
 
 
 def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
@@ -485,7 +491,8 @@ spec:
     done = kanister("lint", str(write(tmp_path, apps=text)), "-o", "json")
     assert done.code == 1
     assert [
-        (each["line"], each["rule"], each["path"]) for each in json.loads(done.out)["findings"]
+        (finding["line"], finding["rule"], finding["path"])
+        for finding in json.loads(done.out)["findings"]
     ] == [
         (8, "step-function-unknown", "spec.pipeline[0].functionRef.name"),
         (9, "composition-invalid", "spec.pipeline[0].timeout"),
@@ -635,10 +642,10 @@ def test_lint_and_render_refuse_a_wrong_input_of_a_built_in_function_at_the_same
     assert f"error: {folder / 'apps.yaml'}:{line}: cannot compose resources: " in rendered.err
     done = kanister("lint", str(folder / "apps.yaml"), "-o", "json")
     assert done.code == 1
-    (found,) = json.loads(done.out)["findings"]
-    assert (found["line"], found["rule"]) == (line, "step-input-invalid")
-    assert found["path"] == f"spec.pipeline[0].input{path}"
-    assert message.casefold() in found["message"].casefold()
+    (finding,) = json.loads(done.out)["findings"]
+    assert (finding["line"], finding["rule"]) == (line, "step-input-invalid")
+    assert finding["path"] == f"spec.pipeline[0].input{path}"
+    assert message.casefold() in finding["message"].casefold()
 
 
 def test_inputs_that_stand_elsewhere_and_functions_of_others_are_not_judged(
@@ -655,8 +662,8 @@ def test_inputs_that_stand_elsewhere_and_functions_of_others_are_not_judged(
         "metadata: {name: function-go-templating}\nspec: {package: 'REPOSITORY:v0.12.0'}\n"
     )
     both = fine.replace("INPUT", wrong) + package
-    others = both.replace("REPOSITORY", "xpkg.example.org/painters/function-paint")
-    assert kanister("lint", "-", stdin=others).code == 0
+    renamed = both.replace("REPOSITORY", "xpkg.example.org/painters/function-paint")
+    assert kanister("lint", "-", stdin=renamed).code == 0
     stood_for = "xpkg.crossplane.io/crossplane-contrib/function-go-templating"
     assert kanister("lint", "-", stdin=both.replace("REPOSITORY", stood_for)).code == 1
 
@@ -683,8 +690,8 @@ def test_a_file_in_which_all_is_well_has_no_row(kanister: CommandLine) -> None:
     assert "{{ .Options.x }}" in text
     assert kanister("lint", "-", stdin=text).out == ""
     assert "read as Go templates" in kanister("lint", "-", "-v", stdin=text).out
-    (found,) = json.loads(kanister("lint", "-", "-o", "json", stdin=text).out)["findings"]
-    assert found["rule"] == "template-engine"
+    (finding,) = json.loads(kanister("lint", "-", "-o", "json", stdin=text).out)["findings"]
+    assert finding["rule"] == "template-engine"
 
 
 def test_a_misspelt_field_of_a_pod_override_is_a_warning_since_api_servers_pass_over_it(

@@ -28,8 +28,8 @@ TASK = {"name": "one", "func": "KubeTask", "args": {"image": "i", "command": ["c
 @pytest.fixture
 def cluster() -> MemoryCluster:
     made = MemoryCluster(clock=SystemClock())
-    for each in read_definitions("blueprints"):
-        made.create(each)
+    for definition in read_definitions("blueprints"):
+        made.create(definition)
     for name in ("shop", "billing"):
         made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return made
@@ -70,7 +70,7 @@ def actionset(cluster: MemoryCluster, name: str, state: str, **action: Any) -> N
 def found_on(cluster: MemoryCluster, namespace: str = "") -> list[Finding]:
     context = Context(read_functions().registry, load=load_function)
     report = report_on(cluster, namespace, context, ARGS)
-    return [each for each in report.findings if each.rule == "version-fallback"]
+    return [finding for finding in report.findings if finding.rule == "version-fallback"]
 
 
 def test_each_place_is_named_with_its_age_and_its_last_run(cluster: MemoryCluster) -> None:
@@ -88,7 +88,7 @@ def test_each_place_is_named_with_its_age_and_its_last_run(cluster: MemoryCluste
 def test_one_namespace_is_judged_alone(cluster: MemoryCluster) -> None:
     blueprint(cluster, "shop", funcVersion="v9.0.0")
     blueprint(cluster, "billing", funcVersion="v8.0.0")
-    assert [each.file for each in found_on(cluster, "billing")] == ["Blueprint billing/b"]
+    assert [finding.file for finding in found_on(cluster, "billing")] == ["Blueprint billing/b"]
 
 
 def test_a_namespace_that_is_not_there_is_no_clean_one(cluster: MemoryCluster) -> None:
@@ -111,8 +111,8 @@ class Confined(MemoryCluster):
 
 def test_who_may_not_see_namespaces_is_not_told_that_one_is_missing() -> None:
     confined = Confined(clock=SystemClock())
-    for each in read_definitions("blueprints"):
-        confined.create(each)
+    for definition in read_definitions("blueprints"):
+        confined.create(definition)
     assert found_on(confined, "shopp") == []
 
 
@@ -124,7 +124,9 @@ def test_an_actionset_that_is_over_is_history(cluster: MemoryCluster) -> None:
     actionset(cluster, "works", "running", preferredVersion="v1")
     report = report_on(cluster, "", context, ARGS)
     assert (report.blueprints, report.action_sets) == (1, 1)
-    assert [each.file for each in report.findings if each.action] == ["ActionSet shop/works"]
+    assert [finding.file for finding in report.findings if finding.action] == [
+        "ActionSet shop/works"
+    ]
 
 
 def test_a_schedule_is_judged_beside_the_blueprint_of_its_namespace(
@@ -135,8 +137,8 @@ def test_a_schedule_is_judged_beside_the_blueprint_of_its_namespace(
     cluster.create(schedule(namespace="shop", template={"spec": {"actions": [action]}}))
     context = Context(read_functions().registry, load=load_function)
     report = report_on(cluster, "", context, ARGS)
-    found = [each for each in report.findings if each.severity is Severity.ERROR]
-    assert [(each.file, each.rule) for each in found] == [
+    errors = [finding for finding in report.findings if finding.severity is Severity.ERROR]
+    assert [(finding.file, finding.rule) for finding in errors] == [
         ("Schedule shop/nightly", "action-unknown")
     ]
     assert report.schedules == 1

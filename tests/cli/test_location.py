@@ -79,7 +79,7 @@ def test_uploads_that_a_kill_left_behind_are_listed(
         assert pushing.stdout.readline() == b"begun\n"
         pushing.kill()
     store = object_stores().open(location)
-    assert [found.key for found in store.list("dumps/")] == []
+    assert [obj.key for obj in store.list("dumps/")] == []
     words = ["location", "ls", "-f", str(profile), "--unfinished"]
     done = kanister(*words, "--path", "dumps", "-o", "json")
     assert done.code == 0, done.err

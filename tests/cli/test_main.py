@@ -196,7 +196,7 @@ def test_a_short_flag_means_the_same_in_all_commands() -> None:
         if (command, flag) not in _SHORT_FLAGS_OF_ORIGINALS:
             # Flags that may be repeated are stored in the plural.
             meanings.setdefault(flag, set()).add(meaning.removesuffix("s"))
-    assert {flag: found for flag, found in meanings.items() if len(found) > 1} == {}
+    assert {flag: names for flag, names in meanings.items() if len(names) > 1} == {}
 
 
 class TestTheEnvironment:

@@ -55,7 +55,7 @@ def test_columns_line_up_whatever_is_in_them() -> None:
         ("日本", "x"),
         ("e\u0301", "y\x1b"),
     ]
-    assert [text_of(each).rstrip() for each in table(("NAME", "STATUS"), rows)] == [
+    assert [text_of(line).rstrip() for line in table(("NAME", "STATUS"), rows)] == [
         "NAME      STATUS",
         "KubeTask  stable",
         "日本      x",
@@ -123,7 +123,12 @@ def test_what_a_terminal_would_obey_is_written_out(text: str, want: str) -> None
 
 @given(st.text())
 def test_nothing_that_is_shown_acts_on_a_terminal(text: str) -> None:
-    assert not {unicodedata.category(each) for each in text_of(text)} & {"Cc", "Cf", "Cs", "Co"}
+    assert not {unicodedata.category(character) for character in text_of(text)} & {
+        "Cc",
+        "Cf",
+        "Cs",
+        "Co",
+    }
     assert width_of(text) == width_of(text_of(text))
 
 

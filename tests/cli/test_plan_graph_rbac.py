@@ -56,8 +56,8 @@ class TestPlan:
     def test_says_all_that_one_phase_lacks_on_a_line_each(self, kanister: CommandLine) -> None:
         lacking = BLUEPRINT.replace('{to: "{{ .Object.data.to }}"', '{tow: "x", by: "y"')
         out = kanister(*PLAN, stdin=lacking).out
-        lines = [each for each in out.splitlines() if each.startswith("   error: tell/tell args")]
-        assert [each.rpartition("): ")[2] for each in lines] == [
+        lines = [line for line in out.splitlines() if line.startswith("   error: tell/tell args")]
+        assert [line.rpartition("): ")[2] for line in lines] == [
             "Required arg missing: to",
             "argument by is not supported",
             "argument tow is not supported; did you mean to?",
@@ -115,7 +115,7 @@ class TestPlan:
         assert sorted(line.strip() for line in flags.splitlines()) == sorted(want)
         data = json.loads(kanister("plan", "-", "tell", "-o", "json", stdin=text).out)
         assert sorted(data["notGiven"]) == sorted(want)
-        assert [each["path"] for each in data["unknown"]] == ["outputArtifacts.x.keyValue.p"]
+        assert [entry["path"] for entry in data["unknown"]] == ["outputArtifacts.x.keyValue.p"]
 
     def test_names_what_is_wrong_outside_of_every_phase(self, kanister: CommandLine) -> None:
         left = "    outputArtifacts: {x: {keyValue: {p: '{{ .Phases.zzz.Output.path }}'}}}\n"
@@ -167,7 +167,7 @@ class TestRbac:
         assert done.code == 0
         role, cluster_role = yaml.safe_load_all(done.out)
         assert role["metadata"] == {"name": "run-tell", "namespace": "shop"}
-        assert ["deployments"] in [each["resources"] for each in role["rules"]]
+        assert ["deployments"] in [rule["resources"] for rule in role["rules"]]
         assert cluster_role["kind"] == "ClusterRole"
         assert "Greet does not declare its accesses" in done.err
 
@@ -203,7 +203,7 @@ class TestRbac:
         done = kanister("rbac", "-", "--object", words, stdin=BLUEPRINT)
         (role,) = yaml.safe_load_all(done.out)
         assert role["kind"] == "ClusterRole"
-        assert [each["apiGroups"] for each in role["rules"]] == [[group]]
+        assert [rule["apiGroups"] for rule in role["rules"]] == [[group]]
 
     def test_of_an_object_that_nobody_can_read_fails(self, kanister: CommandLine) -> None:
         done = kanister("rbac", "-", "--object", "Sandwich/c", stdin=BLUEPRINT)

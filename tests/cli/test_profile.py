@@ -43,16 +43,16 @@ def flags_of(location: Location) -> Sequence[str]:
 @pytest.fixture
 def profile(kanister: CommandLine, location: Location, tmp_path: Path) -> Path:
     file = tmp_path / "profile.yaml"
-    made = kanister("profile", "create", "s3", "mine", *flags_of(location), "--prefix", "team/a")
-    file.write_text(made.out)
+    done = kanister("profile", "create", "s3", "mine", *flags_of(location), "--prefix", "team/a")
+    file.write_text(done.out)
     return file
 
 
 def test_a_profile_that_was_made_can_be_used(
     kanister: CommandLine, profile: Path, location: Location
 ) -> None:
-    secret, made = yaml.safe_load_all(profile.read_text())
-    assert (secret["kind"], made["kind"]) == ("Secret", "Profile")
+    secret, printed = yaml.safe_load_all(profile.read_text())
+    assert (secret["kind"], printed["kind"]) == ("Secret", "Profile")
     done = kanister("profile", "validate", "-f", str(profile))
     assert (done.code, done.err) == (0, "")
     assert [line.split()[0] for line in done.out.splitlines()] == ["passed"] * 6
@@ -71,14 +71,14 @@ def test_a_profile_that_was_made_can_be_used(
 def test_what_is_wrong_with_a_profile_is_told(
     kanister: CommandLine, profile: Path, wrong: dict[str, str], failed: str, reason: str
 ) -> None:
-    secret, made = yaml.safe_load_all(profile.read_text())
-    made["location"] |= wrong
-    profile.write_text(yaml.safe_dump_all([secret, made]))
+    secret, printed = yaml.safe_load_all(profile.read_text())
+    printed["location"] |= wrong
+    profile.write_text(yaml.safe_dump_all([secret, printed]))
     done = kanister("profile", "validate", "-f", str(profile), "-o", "json")
     assert done.code == 1
-    found = json.loads(done.out)
-    assert found["valid"] is False
-    (check,) = [each for each in found["checks"] if each["outcome"] == "failed"]
+    report = json.loads(done.out)
+    assert report["valid"] is False
+    (check,) = [check for check in report["checks"] if check["outcome"] == "failed"]
     assert check["name"].startswith(failed)
     assert check["reason"] == reason
     assert "rootsecret123" not in done.out + done.err
@@ -113,7 +113,7 @@ def test_a_store_that_fails_is_told_in_one_line(
         file = profile.with_name("failing.yaml")
         file.write_text(profile.read_text().replace(location.endpoint, failing.endpoint))
         done = kanister("profile", "validate", "-f", str(file))
-        (line,) = [each for each in done.out.splitlines() if each.startswith("failed")]
+        (line,) = [line for line in done.out.splitlines() if line.startswith("failed")]
         assert (done.code, done.err) == (1, "")
         assert line.split()[1].startswith(failed)
         assert re.search(cause, line), line
@@ -122,7 +122,7 @@ def test_a_store_that_fails_is_told_in_one_line(
             assert (listed.code, listed.out, listed.err.count("\n")) == (1, "", 1)
             assert re.search(cause, listed.err)
     store = object_stores().open(location)
-    left = [each.key for each in store.list("")]
+    left = [obj.key for obj in store.list("")]
     assert failed == "delete" or not left
     store.delete(left)
 
@@ -146,7 +146,7 @@ def test_what_is_in_the_store_is_listed(
     assert done.code == 0
     assert [line.split()[-1] for line in done.out.splitlines()] == ["KEY", "team/a/x/1"]
     listed = json.loads(kanister("location", "ls", "-f", str(profile), "-o", "json").out)
-    assert [(each["key"], each["size"]) for each in listed["objects"]] == [
+    assert [(obj["key"], obj["size"]) for obj in listed["objects"]] == [
         ("team/a/x/1", 3),
         ("team/a/y", 3),
     ]
@@ -180,11 +180,11 @@ def test_what_is_in_the_store_is_listed(
 def test_a_credential_of_more_than_a_pair_has_its_type(
     kanister: CommandLine, words: list[str], credential: str
 ) -> None:
-    kind, *rest = words
-    done = kanister("profile", "create", kind, "mine", "--bucket", "b", *rest)
-    secret, made = yaml.safe_load_all(done.out)
+    kind, *flags = words
+    done = kanister("profile", "create", kind, "mine", "--bucket", "b", *flags)
+    secret, printed = yaml.safe_load_all(done.out)
     assert secret["type"] == credential
-    assert made["credential"]["type"] == "secret"
+    assert printed["credential"]["type"] == "secret"
 
 
 def test_a_credential_that_is_missing_is_asked_for(
@@ -238,22 +238,22 @@ def test_a_folder_that_is_there_can_be_used_and_keeps_no_probe(
 ) -> None:
     folder, file = tmp_path / "stores", tmp_path / "file.yaml"
     folder.mkdir()
-    made = kanister("profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder))
-    file.write_text(made.out)
+    done = kanister("profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder))
+    file.write_text(done.out)
     tried = kanister("profile", "validate", "-f", str(file))
     assert (tried.code, tried.err) == (0, ""), tried.out
-    assert [each for each in folder.rglob("*") if each != folder / "b"] == []
+    assert [path for path in folder.rglob("*") if path != folder / "b"] == []
 
 
 @pytest.mark.parametrize("words", [["profile", "validate", "--schema-only", "-f"], ["lint"]])
 def test_misspelt_keys_are_named_with_those_that_are_meant(
     kanister: CommandLine, profile: Path, words: list[str]
 ) -> None:
-    secret, made = yaml.safe_load_all(profile.read_text())
-    made["location"]["endpont"] = made["location"].pop("endpoint")
-    made["skipSSLVerfy"] = made.pop("skipSSLVerify")
-    made["credential"]["keyPair"]["secrt"] = {}
-    profile.write_text(yaml.safe_dump_all([secret, made]))
+    secret, printed = yaml.safe_load_all(profile.read_text())
+    printed["location"]["endpont"] = printed["location"].pop("endpoint")
+    printed["skipSSLVerfy"] = printed.pop("skipSSLVerify")
+    printed["credential"]["keyPair"]["secrt"] = {}
+    profile.write_text(yaml.safe_dump_all([secret, printed]))
     done = kanister(*words, str(profile))
     report = " ".join((done.out + done.err).split())
     for near in ("endpoint", "skipSSLVerify", "secret"):

@@ -108,8 +108,12 @@ def render(write: Write, capsys: pytest.CaptureFixture[str]) -> Callable[..., Re
     def run(*words: str, files: tuple[str, ...] = ("xr.yaml", "composition.yaml")) -> Rendered:
         capsys.readouterr()
         code = main(["render", *files, *words])
-        found = capsys.readouterr()
-        return code, [each for each in yaml.safe_load_all(found.out) if each], found.err
+        output = capsys.readouterr()
+        return (
+            code,
+            [document for document in yaml.safe_load_all(output.out) if document],
+            output.err,
+        )
 
     return run
 
@@ -169,7 +173,7 @@ class TestWhatIsPrinted:
     ) -> None:
         _, documents, _ = render("-r", "-c", "-x", "--context-values", 'k={"a": [1, 2]},l=3')
         assert documents[0]["spec"]["region"] == "eu"
-        kinds = [each["kind"] for each in documents]
+        kinds = [document["kind"] for document in documents]
         assert kinds == ["XApp", "ConfigMap", "Result", "Result", "Context"]
         assert documents[-1]["fields"]["k"] == {"a": [1, 2]}
         assert documents[-1]["fields"]["l"] == 3
@@ -180,7 +184,7 @@ class TestWhatIsPrinted:
         assert main(["render", "xr.yaml", "composition.yaml", "-o", "json", "-r"]) == 0
         [found] = json.loads(capsys.readouterr().out)["renders"]
         assert found["composite"]["kind"] == "XApp"
-        assert [each["kind"] for each in found["resources"]] == ["ConfigMap"]
+        assert [resource["kind"] for resource in found["resources"]] == ["ConfigMap"]
         [step] = found["steps"]
         assert (step["step"], step["revision"]) == ("patch", "function-patch-and-transform-v0.1.0")
         assert (step["calls"], step["cached"], step["worst"]) == (1, False, "Normal")
@@ -190,15 +194,15 @@ class TestWhatIsPrinted:
         self, write: Write, render: Render
     ) -> None:
         names = [f"shop-{number}" for number in range(5)]
-        write(xr="---\n".join(XR.replace("shop", each) for each in names))
+        write(xr="---\n".join(XR.replace("shop", name) for name in names))
         code, documents, _ = render()
         assert code == 0
-        xrs = [each for each in documents if each["kind"] == "XApp"]
-        assert [each["metadata"]["name"] for each in xrs] == names
+        xrs = [document for document in documents if document["kind"] == "XApp"]
+        assert [xr["metadata"]["name"] for xr in xrs] == names
         owners = [
-            each["metadata"]["ownerReferences"][0]["name"]
-            for each in documents
-            if each["kind"] == "ConfigMap"
+            document["metadata"]["ownerReferences"][0]["name"]
+            for document in documents
+            if document["kind"] == "ConfigMap"
         ]
         assert owners == names
 
@@ -214,7 +218,11 @@ class TestWhatIsPrinted:
             ),
         )
         _, documents, _ = render("-o", "observed.yaml")
-        names = [each["metadata"]["name"] for each in documents if each["kind"] == "ConfigMap"]
+        names = [
+            document["metadata"]["name"]
+            for document in documents
+            if document["kind"] == "ConfigMap"
+        ]
         assert names[1] == "old"
         assert names[0].startswith("shop-")
 
@@ -407,7 +415,7 @@ class TestWhatIsPrinted:
         write(composition=composition(templating(both)))
         code, documents, err = render()
         assert code == 0
-        assert [each["metadata"]["name"] for each in documents[1:]] == ["m", "m"]
+        assert [document["metadata"]["name"] for document in documents[1:]] == ["m", "m"]
         assert 'warning: composed resources "one" and "two" are the same object: ConfigMap m' in err
 
 
@@ -449,8 +457,10 @@ class TestWhatTheEngineAnswers:
         )
         code, documents, err = render()
         assert code == 0, err
-        found = documents[0]["status"]["conditions"]
-        assert [f"{each['type']} {each['reason']}" for each in found] == conditions
+        conditions_shown = documents[0]["status"]["conditions"]
+        assert [
+            f"{condition['type']} {condition['reason']}" for condition in conditions_shown
+        ] == conditions
         assert len(documents) == 1
 
     def test_what_is_observed_without_a_name_is_not_there(
@@ -528,9 +538,9 @@ class TestSecrets:
 
     def test_a_trace_masks_credentials_too(self, write: Write, render: Render) -> None:
         reference = {"namespace": "vault", "name": "s"}
-        given = [{"name": "c", "source": "Secret", "secretRef": reference}]
+        credentials = [{"name": "c", "source": "Secret", "secretRef": reference}]
         write(
-            composition=composition(templating(SECRET, credentials=given)),
+            composition=composition(templating(SECRET, credentials=credentials)),
             secrets=(
                 "apiVersion: v1\nkind: Secret\nmetadata: {namespace: vault, name: s}\n"
                 "stringData: {token: open-sesame}\n"
@@ -660,7 +670,7 @@ class TestWhatRunsAFunction:
             " | int64 }}\n  text: {{ .observed.composite.resource.spec.number | int64 | quote }}"
             f"\n  own: {2**53 + 1}\n"
         )
-        given: dict[str, Any] = {
+        case: dict[str, Any] = {
             "Process": {"command": f"{sys.executable} own_numbers.py"},
             "Python": {"entry": "own_numbers:Own"},
             "InProcess": {},
@@ -670,7 +680,7 @@ class TestWhatRunsAFunction:
         write(
             xr=XR.replace("region: eu", f"number: {2**53 + 1}"),
             composition=composition(templating(template) if runtime == "InProcess" else step),
-            functions=function(name, runtime=runtime, **given),
+            functions=function(name, runtime=runtime, **case),
         )
         code, documents, err = render("functions.yaml")
         assert code == 0, err
@@ -702,7 +712,7 @@ class TestWhatRunsAFunction:
         )
         try:
             assert served.stderr is not None
-            line = next(each for each in served.stderr if each.startswith("Serving"))
+            line = next(text for text in served.stderr if text.startswith("Serving"))
             address = line.split(" on ")[1].split()[0]
             write(functions=function(name, runtime="Development", target=address))
             code, documents, err = render("functions.yaml", "-r", "-c")
@@ -950,7 +960,7 @@ SUITE: dict[str, Any] = {
 
 class TestSuites:
     def suite(self, *cases: dict[str, Any]) -> str:
-        return yaml.safe_dump({**SUITE, "cases": [{"xr": "xr.yaml", **each} for each in cases]})
+        return yaml.safe_dump({**SUITE, "cases": [{"xr": "xr.yaml", **case} for case in cases]})
 
     def test_expectations_that_are_met(self, write: Write, render: Render, tmp_path: Path) -> None:
         write(
@@ -1085,9 +1095,9 @@ def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path
         process.kill()
         process.wait()
     regions = [
-        each["data"]["r"]
-        for each in yaml.safe_load_all(out)
-        if each and each["kind"] == "ConfigMap"
+        document["data"]["r"]
+        for document in yaml.safe_load_all(out)
+        if document and document["kind"] == "ConfigMap"
     ]
     assert regions == ["eu", "us"]
 

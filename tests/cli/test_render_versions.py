@@ -27,8 +27,8 @@ Render = Callable[..., tuple[int, str, str]]
 
 def step(function: str = JINJA, name: str = "make", **more: Any) -> dict[str, Any]:
     reference = {"name": function, **more.pop("ref", {})}
-    given = {"source": "Inline", "inline": {"template": TEMPLATE}}
-    return {"step": name, "functionRef": reference, "input": given, **more}
+    source = {"source": "Inline", "inline": {"template": TEMPLATE}}
+    return {"step": name, "functionRef": reference, "input": source, **more}
 
 
 def package(
@@ -134,10 +134,14 @@ def test_a_deprecated_version_is_a_result_and_a_condition(render: Render) -> Non
     )
     assert warning in err
     documents = list(yaml.safe_load_all(out))
-    (result,) = [each for each in documents if each.get("reason") == "FunctionVersionDeprecated"]
+    (result,) = [
+        document for document in documents if document.get("reason") == "FunctionVersionDeprecated"
+    ]
     assert result["severity"] == "Warning"
     assert warning in result["message"]
-    conditions = {each["type"]: each for each in documents[0]["status"]["conditions"]}
+    conditions = {
+        condition["type"]: condition for condition in documents[0]["status"]["conditions"]
+    }
     assert conditions["DeprecatedFunctions"]["status"] == "True"
     assert warning in conditions["DeprecatedFunctions"]["message"]
 
@@ -153,9 +157,13 @@ def upstream(tag: str) -> dict[str, Any]:
 
 
 def patching() -> dict[str, Any]:
-    made = {"name": "map", "base": {"apiVersion": "v1", "kind": "ConfigMap"}}
-    given = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": [made]}
-    return {**step(PATCHING), "input": given}
+    resource = {"name": "map", "base": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    inputs = {
+        "apiVersion": "pt.fn.crossplane.io/v1beta1",
+        "kind": "Resources",
+        "resources": [resource],
+    }
+    return {**step(PATCHING), "input": inputs}
 
 
 @pytest.mark.parametrize("tag", ["v0.8.2", "v0.10.1", "latest", ""])

@@ -53,10 +53,12 @@ def backup(cluster: MemoryCluster, day: int, state: str = "complete", **artifact
     claim = {"kind": "PVC", "name": "data", "namespace": "shop"}
     action = {"name": "backup", "blueprint": "made-up", "object": claim}
     nightly = schedule(namespace="shop", template={"spec": {"actions": [action]}})
-    made = cluster.create(run_of(nightly, f"night-{day}", datetime(2026, 11, day, 2, tzinfo=UTC)))
+    actionset = cluster.create(
+        run_of(nightly, f"night-{day}", datetime(2026, 11, day, 2, tzinfo=UTC))
+    )
     artifacts = {"files": {"keyValue": {"path": f"night-{day}", **artifact}}}
     left = [{"name": "backup", "artifacts": artifacts}]
-    cluster.replace_status({**made, "status": {"state": state, "actions": left}})
+    cluster.replace_status({**actionset, "status": {"state": state, "actions": left}})
 
 
 def call(cluster: MemoryCluster, *words: str) -> int:
@@ -92,8 +94,8 @@ def test_the_newest_backup_of_a_schedule_is_restored_where_it_was(
 def test_of_a_time_the_newest_that_is_no_younger_is_restored(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = made(capsys, cluster, "nightly", "--at", "2026-11-18T23:00:00Z")
-    assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-18"
+    actionset = made(capsys, cluster, "nightly", "--at", "2026-11-18T23:00:00Z")
+    assert actionset["metadata"]["annotations"]["kanister-py.io/from"] == "night-18"
     with pytest.raises(NoBackup) as refused:
         call(cluster, "nightly", "--at", "2026-11-01T00:00:00Z")
     assert "the oldest is night-17" in refused.value.message
@@ -102,8 +104,8 @@ def test_of_a_time_the_newest_that_is_no_younger_is_restored(
 def test_a_certain_actionset_is_restored_to_another_object(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = made(capsys, cluster, "night-17", "--to", "pvc/other/copy", "--options", "a=b")
-    (action,) = found["spec"]["actions"]
+    actionset = made(capsys, cluster, "night-17", "--to", "pvc/other/copy", "--options", "a=b")
+    (action,) = actionset["spec"]["actions"]
     assert action["object"]["kind"] == "PVC"
     assert (action["object"]["namespace"], action["object"]["name"]) == ("other", "copy")
     assert action["options"] == {"a": "b"}
@@ -123,14 +125,14 @@ def test_what_was_deleted_or_has_begun_to_go_is_no_backup(
     cluster.patch(ACTION_SETS, "night-19", note, namespace="shop")
     leaves = cluster.get(ACTION_SETS, "night-18", namespace="shop")
     cluster.create(deletion_of(Deletion(read_run(leaves)), leaves, {}))
-    found = made(capsys, cluster, "nightly")
-    assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-17"
+    actionset = made(capsys, cluster, "nightly")
+    assert actionset["metadata"]["annotations"]["kanister-py.io/from"] == "night-17"
     for name in ("night-19", "night-18"):
         with pytest.raises(NoBackup):
             call(cluster, name)
     call(cluster, "nightly", "--list", "-o", "json")
     listed = json.loads(capsys.readouterr().out)
-    assert [(each["actionSet"], each["isLeaving"]) for each in listed] == [
+    assert [(entry["actionSet"], entry["isLeaving"]) for entry in listed] == [
         ("night-18", True),
         ("night-17", False),
     ]
@@ -167,8 +169,8 @@ def test_a_name_of_both_must_say_which(
     )
     with pytest.raises(RestoreUnclear):
         call(cluster, "nightly")
-    found = made(capsys, cluster, "schedule/nightly")
-    assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-19"
+    actionset = made(capsys, cluster, "schedule/nightly")
+    assert actionset["metadata"]["annotations"]["kanister-py.io/from"] == "night-19"
 
 
 def test_the_backups_that_there_are_can_be_listed(

@@ -115,13 +115,13 @@ def ask(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> Ask:
 
 
 def names_of(ask: Ask) -> list[str]:
-    found = json.loads(ask("list", "bucket", "-o", "json"))["revisions"]
-    return [each["name"] for each in found]
+    listed = json.loads(ask("list", "bucket", "-o", "json"))["revisions"]
+    return [revision["name"] for revision in listed]
 
 
 def test_every_revision_is_listed_with_who_uses_it(ask: Ask) -> None:
-    found = json.loads(ask("list", "-o", "json"))["revisions"]
-    rows = [(each["of"], each["revision"], each["state"]) for each in found]
+    listed = json.loads(ask("list", "-o", "json"))["revisions"]
+    rows = [(revision["of"], revision["revision"], revision["state"]) for revision in listed]
     assert rows == [
         ("bucket", 3, "newest"),
         ("bucket", 2, "older"),
@@ -131,11 +131,11 @@ def test_every_revision_is_listed_with_who_uses_it(ask: Ask) -> None:
         ("templates", 2, "inactive"),
         ("templates", 1, "inactive"),
     ]
-    assert found[2]["usedBy"] == {
+    assert listed[2]["usedBy"] == {
         "is held by": ["XBucket/default/pinned"],
         "is selected by": ["XBucket/default/choosy"],
     }
-    assert list(found[6]["usedBy"]) == ["is referenced by"]
+    assert list(listed[6]["usedBy"]) == ["is referenced by"]
 
 
 def test_people_get_a_table_and_may_ask_for_less(ask: Ask) -> None:
@@ -152,12 +152,14 @@ def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
     cluster: MemoryCluster, ask: Ask
 ) -> None:
     def installed(number: int, image: str, **annotations: str) -> dict[str, Any]:
-        made = function_revision(number, "Active", channel="alpha", serves=True)
-        made["metadata"]["name"] = f"painter-{number}"
-        made["metadata"]["labels"]["pkg.crossplane.io/package"] = "painter"
-        made["metadata"]["annotations"] = {f"kanister-py.io/{k}": v for k, v in annotations.items()}
-        made["spec"]["image"] = image
-        return made
+        revision = function_revision(number, "Active", channel="alpha", serves=True)
+        revision["metadata"]["name"] = f"painter-{number}"
+        revision["metadata"]["labels"]["pkg.crossplane.io/package"] = "painter"
+        revision["metadata"]["annotations"] = {
+            f"kanister-py.io/{k}": v for k, v in annotations.items()
+        }
+        revision["spec"]["image"] = image
+        return revision
 
     record = {
         "releases": [{"version": f"1.{minor}.0"} for minor in range(3)],
@@ -186,8 +188,13 @@ def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
         ]
     )
     shown = {
-        each["name"]: (each["origin"], each["runs"], each["status"], each.get("replacement"))
-        for each in json.loads(ask("list", "painter", "-o", "json"))["revisions"]
+        revision["name"]: (
+            revision["origin"],
+            revision["runs"],
+            revision["status"],
+            revision.get("replacement"),
+        )
+        for revision in json.loads(ask("list", "painter", "-o", "json"))["revisions"]
     }
     assert shown == {
         "painter-1": ("built in", "function-jinja-templating v0.1.0", "deprecated", "v0.2.0"),
@@ -213,8 +220,8 @@ def test_one_that_is_meant_to_serve_and_does_not_says_why(cluster: MemoryCluster
     assert "active, is not healthy" in lines["templates-6"], "nobody has looked at it so far"
     assert lines["templates-3"].split()[4] == "routable"
     assert lines["templates-1"].split()[4] == "inactive"
-    found = json.loads(ask("list", "templates", "-o", "json"))["revisions"]
-    assert [each["state"] for each in found[:3]] == ["active", "active", "active"]
+    listed = json.loads(ask("list", "templates", "-o", "json"))["revisions"]
+    assert [revision["state"] for revision in listed[:3]] == ["active", "active", "active"]
 
 
 def test_a_difference_is_shown_on_a_terminal_with_the_lines_around_it(
@@ -230,17 +237,17 @@ def test_a_difference_is_shown_on_a_terminal_with_the_lines_around_it(
 
 def test_the_users_of_a_revision_are_named(ask: Ask) -> None:
     *_newer, oldest = names_of(ask)
-    found = ask("users", oldest)
-    assert "XBucket/default/pinned" in found
-    assert "XBucket/default/choosy" in found
+    output = ask("users", oldest)
+    assert "XBucket/default/pinned" in output
+    assert "XBucket/default/choosy" in output
     assert "No object pins" in ask("users", "templates-2")
 
 
 def test_two_revisions_are_compared_without_their_numbers(ask: Ask) -> None:
     newest, middle, oldest = names_of(ask)
     lines = ask("diff", middle, newest).splitlines()
-    changed = [each for each in lines if each[:1] in "+-" and each[:3] not in ("+++", "---")]
-    assert {each.partition(":")[2].strip() for each in changed} == {"green", "blue"}
+    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert {line.partition(":")[2].strip() for line in changed} == {"green", "blue"}
     text = ask("diff", oldest, newest)
     assert "-  channel: stable" in text
     assert "+  channel: alpha" in text
@@ -291,20 +298,20 @@ def test_nobody_is_switched_against_the_controller(cluster: MemoryCluster, ask: 
 
 
 def left(cluster: MemoryCluster) -> tuple[list[int], list[int]]:
-    found = [
-        sorted(each["spec"]["revision"] for each in cluster.list(resource).items)
+    numbers = [
+        sorted(obj["spec"]["revision"] for obj in cluster.list(resource).items)
         for resource in (COMPOSITION_REVISIONS, FUNCTION_REVISIONS)
     ]
-    return found[0], found[1]
+    return numbers[0], numbers[1]
 
 
 def test_what_would_be_collected_is_said_and_kept(cluster: MemoryCluster, ask: Ask) -> None:
-    found = json.loads(ask("gc", "--dry-run", "--keep", "1", "-o", "json"))
-    assert found["dryRun"] is True
-    assert [each["of"] for each in found["removed"]] == ["bucket", "templates"]
-    why = {each["name"]: each["why"] for each in found["kept"]}
+    report = json.loads(ask("gc", "--dry-run", "--keep", "1", "-o", "json"))
+    assert report["dryRun"] is True
+    assert [entry["of"] for entry in report["removed"]] == ["bucket", "templates"]
+    why = {entry["name"]: entry["why"] for entry in report["kept"]}
     assert why["templates-3"] == ["is active"]
-    assert any("is referenced by" in each for each in why["templates-1"])
+    assert any("is referenced by" in reason for reason in why["templates-1"])
     assert left(cluster) == ([1, 2, 3], [1, 2, 3, 4])
 
 

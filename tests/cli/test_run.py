@@ -269,7 +269,9 @@ def test_an_actionset_runs_as_its_file_says(
 ) -> None:
     assert main(["run", *actionset, "-o", "json"]) == 0
     out, err = capsys.readouterr()
-    texts = [each["artifacts"]["said"]["keyValue"]["text"] for each in json.loads(out)["actions"]]
+    texts = [
+        action["artifacts"]["said"]["keyValue"]["text"] for action in json.loads(out)["actions"]
+    ]
     assert texts == ["one /a red", "two /a red"]
     assert "Run both-" in err
 

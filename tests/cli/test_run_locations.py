@@ -108,7 +108,7 @@ def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
     out, err = capsys.readouterr()
     assert (stores / "s3Compliant" / "backups" / "a" / "b").read_text() == "kept\n"
     assert json.loads(out)["locations"] == str(stores)
-    first, *_, last = [each for each in err.splitlines() if str(stores) in each]
+    first, *_, last = [line for line in err.splitlines() if str(stores) in line]
     assert "instead of all object stores" in first
     assert "objects in" in last
 
@@ -184,7 +184,7 @@ def test_a_backup_to_a_folder_below_tmp_is_refused_as_pods_have_their_own(
         code = main(command("backup", "--profile", "default/store"))
         err = capsys.readouterr().err
         if process_pods_see_everything():
-            assert (code, [each.name for each in Path(place).iterdir()]) == (0, ["backups"])
+            assert (code, [path.name for path in Path(place).iterdir()]) == (0, ["backups"])
             return
         assert code == 1
         assert f"Pods cannot access the folder {folder}: they have a /tmp of their own" in err
@@ -231,5 +231,5 @@ def test_a_folder_for_stores_is_for_pods_that_run_here(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = command("backup", "--locations", "stores")
-    assert main([each for each in words if each != "--pods=processes"]) == 64
+    assert main([word for word in words if word != "--pods=processes"]) == 64
     assert "--locations" in capsys.readouterr().err

@@ -42,9 +42,9 @@ def read(url: str) -> str:
 
 def run_at(url: str) -> str:
     """Give the address of the run, once there is one."""
-    while (found := re.search(r'href="(/runs/[^"]+/[^"]+)"', read(url))) is None:
+    while (match := re.search(r'href="(/runs/[^"]+/[^"]+)"', read(url))) is None:
         pass
-    return url.removesuffix("/runs") + found[1]
+    return url.removesuffix("/runs") + match[1]
 
 
 def test_a_run_is_shown_as_it_goes_and_cancelled_from_its_page(tmp_path: Path) -> None:

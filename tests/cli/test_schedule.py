@@ -71,7 +71,7 @@ def test_create_refuses_a_schedule_that_cannot_work(shop_cluster: MemoryCluster)
             shop_cluster,
             "schedule",
             "create",
-            *(each.replace("backup", "restore") for each in CREATE),
+            *(word.replace("backup", "restore") for word in CREATE),
         )
     assert "has no action restore, only backup" in refused.value.message
     with pytest.raises(InvalidDocument) as never:
@@ -79,7 +79,7 @@ def test_create_refuses_a_schedule_that_cannot_work(shop_cluster: MemoryCluster)
             shop_cluster,
             "schedule",
             "create",
-            *(each.replace("0 2 * *", "0 2 30 2") for each in CREATE),
+            *(word.replace("0 2 * *", "0 2 30 2") for word in CREATE),
         )
     assert "never fires" in never.value.message
     assert shop_cluster.list(SCHEDULES).items == []
@@ -89,9 +89,9 @@ def test_list_shows_last_and_next_runs(
     shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_verb(shop_cluster, "schedule", "create", *CREATE, "--time-zone", "Europe/Berlin")
-    found = get(shop_cluster)
+    schedule = get(shop_cluster)
     status = {"nextTimes": ["2099-11-20T01:00:00Z"], "lastState": "complete"}
-    shop_cluster.replace_status({**found, "status": status})
+    shop_cluster.replace_status({**schedule, "status": status})
     capsys.readouterr()
     assert call_verb(shop_cluster, "schedule", "list") == 0
     head, row = capsys.readouterr().out.splitlines()
@@ -139,13 +139,13 @@ def test_describe_shows_actions_and_runs(
     capsys.readouterr()
     assert call_verb(shop_cluster, "schedule", "describe", "nightly") == 0
     description = capsys.readouterr().out
-    for each in (
+    for name in (
         "shop/nightly",
         "backup of mysql on StatefulSet shop/db",
         "waits for the running one",
         "nightly-now-",
     ):
-        assert each in description
+        assert name in description
 
 
 def test_a_schedule_is_suspended_and_resumed(
@@ -172,8 +172,10 @@ def test_run_now_refuses_an_overlapping_run_without_force(
     assert refused.value.reason == "RunUnderWay"
     assert capsys.readouterr().out.split()[1] in refused.value.message
     assert call_verb(shop_cluster, "schedule", "run-now", "nightly", "--force") == 0
-    made = shop_cluster.list(ACTION_SETS, label_selector="kanister-py.io/schedule=nightly").items
-    assert len(made) == 2
+    actionsets = shop_cluster.list(
+        ACTION_SETS, label_selector="kanister-py.io/schedule=nightly"
+    ).items
+    assert len(actionsets) == 2
 
 
 def test_next_of_a_cron_line_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,11 +205,13 @@ def test_next_needs_a_name_or_a_cron_line(capsys: pytest.CaptureFixture[str]) ->
 
 
 def backup(cluster: MemoryCluster, day: int) -> None:
-    found = get(cluster)
-    made = cluster.create(run_of(found, f"night-{day}", datetime(2026, 11, day, 1, tzinfo=UTC)))
+    schedule = get(cluster)
+    actionset = cluster.create(
+        run_of(schedule, f"night-{day}", datetime(2026, 11, day, 1, tzinfo=UTC))
+    )
     artifacts = {"dump": {"keyValue": {"path": f"{day}"}}}
     status = {"state": "complete", "actions": [{"name": "backup", "artifacts": artifacts}]}
-    cluster.replace_status({**made, "status": status})
+    cluster.replace_status({**actionset, "status": status})
 
 
 def test_keep_with_dry_run_prints_a_calendar(
@@ -237,8 +241,8 @@ def test_keep_with_dry_run_prints_a_calendar(
     assert last == "3 of 8 backups are kept"
     assert "keep" not in get(shop_cluster)["spec"]
     call_verb(shop_cluster, "schedule", "keep", "nightly", "last=1", "--dry-run", "-o", "json")
-    found = json.loads(capsys.readouterr().out)
-    assert [each["actionSet"] for each in found if each["stays"]] == ["night-19"]
+    backups = json.loads(capsys.readouterr().out)
+    assert [entry["actionSet"] for entry in backups if entry["stays"]] == ["night-19"]
     call_verb(shop_cluster, "schedule", "keep", "nightly", "--dry-run")
     assert capsys.readouterr().out.splitlines()[-1] == "8 of 8 backups are kept"
 

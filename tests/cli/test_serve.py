@@ -89,7 +89,7 @@ def test_no_answer_waits_for_the_network_to_confirm_its_head(plugin_folder: Path
                 start = time.perf_counter()
                 client.sendall(request)
                 lines = list(iter(file.readline, b"\r\n"))
-                length = next(each for each in lines if each.lower().startswith(b"content-length"))
+                length = next(line for line in lines if line.lower().startswith(b"content-length"))
                 file.read(int(length.split()[1]))
                 waits.append(time.perf_counter() - start)
     # The kernel's delay would be 40 ms on each of them; a busy machine delays only some.
@@ -104,8 +104,8 @@ def test_the_environment_stands_in_for_flags(plugin_folder: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_one_clear_error(plugin_folder: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
         with serving(plugin_folder, "--port", port) as (process, log):
             assert process.wait(timeout=PATIENCE_SECONDS) == 1
     assert f"Cannot listen on 127.0.0.1 port {port}" in log
@@ -128,7 +128,7 @@ def test_a_broken_plugin_is_reported_and_the_others_are_served(
     folders = os.pathsep.join((str(plugin_folder), str(tmp_path)))
     with serving(Path(folders), "--port", "0") as (_, log):
         assert "broken (acme_broken:It)" in log
-        with urlopen(f"{url_in(log)}v1/functions", timeout=PATIENCE_SECONDS) as found:
-            listing = json.load(found)
+        with urlopen(f"{url_in(log)}v1/functions", timeout=PATIENCE_SECONDS) as response:
+            listing = json.load(response)
     assert listing["leftOut"] == ["broken (acme_broken:It)"]
-    assert {"Greet", "Notify"} <= {each["name"] for each in listing["functions"]}
+    assert {"Greet", "Notify"} <= {function["name"] for function in listing["functions"]}

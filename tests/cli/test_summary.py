@@ -147,7 +147,7 @@ def test_a_phase_that_lacked_several_things_has_each_on_a_line_of_its_own() -> N
     error = BROKEN._replace(message=message, problems=problems)
     summary = summary_of(EndedRun("run-1", FAILED._replace(error=error), 0.1))
     at = summary.index("error: Phase load of action backup failed")
-    assert summary[at + 1 : at + 3] == [f"  ✗ {each}" for each in problems]
+    assert summary[at + 1 : at + 3] == [f"  ✗ {problem}" for problem in problems]
     assert summary[at + 3] == "  place      backup/load, attempt 2"
 
 
@@ -175,7 +175,7 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
     status = Status(State.FAILED, (action(*phases),), error)
     gives = {".Secrets": "--secret {}=NAMESPACE/NAME"}
     summary = summary_of(EndedRun("run-1", status, 0.1, input_flags=gives))
-    assert sum(why in each for each in summary) == 1
+    assert sum(why in line for line in summary) == 1
     assert summary[-1] == "  fix        --secret creds=NAMESPACE/NAME"
 
 

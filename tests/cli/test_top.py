@@ -36,7 +36,7 @@ def test_what_is_under_way_comes_first(runs: RunsOf, capsys: pytest.CaptureFixtu
     head, names, *rows = capsys.readouterr().out.splitlines()
     assert head.split("  ") == ["1 running", "1 pending", "1 failed", "1 complete"]
     assert names.split() == ["STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE"]
-    assert [each.split()[1] for each in rows] == ["waiting", "under-way", "done", "broken"]
+    assert [row.split()[1] for row in rows] == ["waiting", "under-way", "done", "broken"]
     assert "dump 50%" in rows[1]
     assert "\x1b" not in "".join(rows)
 
@@ -57,7 +57,7 @@ def test_runs_are_chosen_by_what_is_asked_for(
     runs: RunsOf, capsys: pytest.CaptureFixture[str], words: list[str], names: list[str]
 ) -> None:
     show(runs.cluster, *words, "-o", "json")
-    assert [each["name"] for each in json.loads(capsys.readouterr().out)] == names
+    assert [run["name"] for run in json.loads(capsys.readouterr().out)] == names
 
 
 class Away(MemoryCluster):

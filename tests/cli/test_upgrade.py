@@ -88,7 +88,7 @@ class TestUpgrade:
         assert file.read_bytes() == b"\xef\xbb\xbf" + NEW.replace("\n", "\r\n").encode()
         assert file.stat().st_mode & 0o777 == 0o640
         assert link.is_symlink()
-        assert [each.name for each in real.iterdir()] == ["b.yaml"]
+        assert [path.name for path in real.iterdir()] == ["b.yaml"]
 
     def test_does_not_touch_a_file_that_is_up_to_date(
         self, kanister: CommandLine, tmp_path: Path
@@ -156,8 +156,8 @@ class TestUpgrade:
         assert (
             "note: <stdin>:9: tell.first: The default of argument retries was 0, is 3" in done.err
         )
-        given = OLD.replace("text: hi", "text: hi, retries: 1")
-        assert "note: " not in kanister("upgrade", "-", stdin=given).err
+        blueprint = OLD.replace("text: hi", "text: hi, retries: 1")
+        assert "note: " not in kanister("upgrade", "-", stdin=blueprint).err
 
     def test_leaves_a_preference_whose_next_version_would_refuse_the_phase(
         self, kanister: CommandLine
@@ -199,4 +199,4 @@ class TestUpgrade:
         assert "error: " in done.err
         assert "Traceback" not in done.err
         assert file.read_text() == OLD
-        assert [each.name for each in tmp_path.iterdir()] == ["b.yaml"]
+        assert [path.name for path in tmp_path.iterdir()] == ["b.yaml"]

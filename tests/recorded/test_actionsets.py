@@ -25,7 +25,7 @@ from kanister_py.ports.cluster import EventType
 from kanister_py.runs import RunSettings, run_actionset
 
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"]) / "actionsets"
-CASES = sorted(each.name for each in RECORDED.iterdir() if each.is_dir())
+CASES = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
 
 # Kanister's words are those of its own source files or of a Go decoder, or say less than ours
 # do: what ours must say instead.
@@ -79,8 +79,8 @@ def ended(case: Path, cluster: MemoryCluster) -> Ended:
         status = refused_status(error.message, error.reason, moment).as_dict()
     assert cluster.list(PODS).items == []
     with cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
-        made = [each.object for each in events if each.type is EventType.ADDED]
-    return Ended(status, made)
+        pods = [event.object for event in events if event.type is EventType.ADDED]
+    return Ended(status, pods)
 
 
 def outcome_of(status: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,19 +128,19 @@ def wanted(name: str) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_an_actionset_ends_as_it_does_in_kanister(name: str, cluster: MemoryCluster) -> None:
     want = wanted(name)["status"]
-    found = ended(RECORDED / name, cluster).status
+    status = ended(RECORDED / name, cluster).status
     if name in OURS_COMPLETES:
-        assert (found["state"], want["state"]) == ("complete", "failed")
+        assert (status["state"], want["state"]) == ("complete", "failed")
         return
     if name in REFUSED_FIRST:
-        phases = found["actions"][0]["phases"]
-        assert [each["state"] for each in phases] == REFUSED_FIRST[name]
+        phases = status["actions"][0]["phases"]
+        assert [phase["state"] for phase in phases] == REFUSED_FIRST[name]
     else:
-        assert without_deferred_percent(outcome_of(found)) == without_deferred_percent(
+        assert without_deferred_percent(outcome_of(status)) == without_deferred_percent(
             outcome_of(want)
-        ), found["error"]
-    assert has_sense_of(name, want["error"]["message"], found["error"])
-    assert "runningPhase" not in found["progress"]
+        ), status["error"]
+    assert has_sense_of(name, want["error"]["message"], status["error"])
+    assert "runningPhase" not in status["progress"]
 
 
 def has_sense_of(name: str, theirs: str, ours: Mapping[str, Any]) -> bool:
@@ -186,18 +186,18 @@ def pod_as_users_know_it(pod: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {
         "namespace": metadata["namespace"],
         "annotations": metadata["annotations"],
-        "labels": {key: each for key, each in metadata["labels"].items() if key != RUN_LABEL},
-        **{key: each for key, each in spec.items() if key not in SERVERS_OWN},
+        "labels": {key: value for key, value in metadata["labels"].items() if key != RUN_LABEL},
+        **{key: value for key, value in spec.items() if key not in SERVERS_OWN},
         "containers": [
-            {key: each for key, each in one.items() if key not in SERVERS_OWN_OF_CONTAINERS}
+            {key: value for key, value in one.items() if key not in SERVERS_OWN_OF_CONTAINERS}
             for one in spec["containers"]
         ],
     }
 
 
-@pytest.mark.parametrize("name", [each for each in CASES if "pod" in wanted(each)])
+@pytest.mark.parametrize("name", [case for case in CASES if "pod" in wanted(case)])
 def test_a_pod_is_made_as_kanister_makes_it(name: str, cluster: MemoryCluster) -> None:
     want = wanted(name)["pod"]
-    (found,) = ended(RECORDED / name, cluster).pods
+    (pod,) = ended(RECORDED / name, cluster).pods
     prefix = want["metadata"]["generateName"]
-    assert pod_as_users_know_it(found, prefix) == pod_as_users_know_it(want, prefix)
+    assert pod_as_users_know_it(pod, prefix) == pod_as_users_know_it(want, prefix)

@@ -57,7 +57,9 @@ def test_there_are_blueprints_to_look_at() -> None:
 
 def test_placeholders_that_nobody_replaced_are_named() -> None:
     report = lint_sources([Source("a.yaml", WITH_PLACEHOLDERS.read_bytes())], context())
-    assert {(found.rule, found.line) for found in report.findings} == {("actionset-invalid", 17)}
+    assert {(finding.rule, finding.line) for finding in report.findings} == {
+        ("actionset-invalid", 17)
+    }
 
 
 @pytest.mark.parametrize(
@@ -67,11 +69,13 @@ def test_placeholders_that_nobody_replaced_are_named() -> None:
 )
 def test_a_blueprint_that_people_run_lints_without_a_false_finding(file: Path) -> None:
     report = lint_sources([Source(str(file), file.read_bytes())], context())
-    assert {each.rule for each in report.findings} <= TRUE_FINDINGS
+    assert {finding.rule for finding in report.findings} <= TRUE_FINDINGS
     assert exit_code_of(report.findings) == 0, report.findings
-    others = {each.severity for each in report.findings if each.rule != "argument-in-shell"}
+    severities = {
+        finding.severity for finding in report.findings if finding.rule != "argument-in-shell"
+    }
     allowed = {Severity.INFO} | ({Severity.WARNING} if file.name == WITH_UNKNOWN_KEY else set())
-    assert others <= allowed
+    assert severities <= allowed
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CORPUS)))
@@ -86,7 +90,7 @@ def test_every_action_of_it_can_be_planned_and_drawn(located: LocatedBlueprint) 
     for action in located.blueprint.actions:
         plan = plan_blueprint(located, action)
         assert not plan.errors
-        assert not any(each.errors for each in plan.phases), plan
+        assert not any(phase.errors for phase in plan.phases), plan
         assert not plan.has_errors
     graph = graph_of_blueprint(located.blueprint)
     assert len(list(mermaid_of(graph))) > 4

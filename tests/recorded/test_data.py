@@ -35,8 +35,8 @@ from tests.stores import running_store
 pytestmark = pytest.mark.long
 
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"]) / "data"
-CASES = sorted(each.name for each in RECORDED.iterdir() if each.is_dir())
-WITH_MORE = [each for each in CASES if (RECORDED / each / "bucket.txt").exists()]
+CASES = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
+WITH_MORE = [case for case in CASES if (RECORDED / case / "bucket.txt").exists()]
 """Of the others, only the error was kept."""
 ENDPOINT = "http://127.0.0.1:7070"
 
@@ -72,7 +72,7 @@ LAST = [
     "backup_for_panic_2",
     "delete_two_ids_one_prefix",
 ]
-ORDER = [*FIRST, *(each for each in CASES if each not in {*FIRST, *LAST}), *LAST]
+ORDER = [*FIRST, *(case for case in CASES if case not in {*FIRST, *LAST}), *LAST]
 
 # Backed up before the first case that reads them.
 HIDDEN_ALL = "restore_all_prefix_no_bucket"
@@ -144,10 +144,10 @@ class Replay:
     """What the records call by other names: IDs and tags."""
 
     def until(self, name: str) -> Ended:
-        for each in ORDER[: ORDER.index(name) + 1]:
-            if each not in self.ended:
-                self._prepare(each)
-                self.ended[each] = self._run(each)
+        for case in ORDER[: ORDER.index(name) + 1]:
+            if case not in self.ended:
+                self._prepare(case)
+                self.ended[case] = self._run(case)
         return self.ended[name]
 
     def translated(self, value: Any) -> Any:
@@ -161,8 +161,8 @@ class Replay:
         if name == HIDDEN_ALL:
             case = RECORDED / "backup_all_prefix_no_bucket"
             recorded = info_of(RECORDED / "delete_all")
-            made = self._run_case(case, {"allplain": "kbucket/all"})
-            self._learn_all(recorded, json.loads(output_of(made.status)["BackupAllInfo"]))
+            result = self._run_case(case, {"allplain": "kbucket/all"})
+            self._learn_all(recorded, json.loads(output_of(result.status)["BackupAllInfo"]))
         elif name == HIDDEN_COPY:
             seed(self.cluster, "lone-user", "/data")
             self._run_case(RECORDED / name)
@@ -198,9 +198,9 @@ class Replay:
         settings = RunSettings(cluster=self.cluster, namespace="kanister")
         status = run_actionset(actionset, [blueprint], settings).wait(180).status
         with self.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
-            made = [each.object for each in events if each.type is EventType.ADDED]
-        keys = [each.key for each in self.store.list("") if not each.key.startswith(".")]
-        return Ended(status, list(self.cluster.commands), made, keys)
+            pods = [event.object for event in events if event.type is EventType.ADDED]
+        keys = [obj.key for obj in self.store.list("") if not obj.key.startswith(".")]
+        return Ended(status, list(self.cluster.commands), pods, keys)
 
 
 def translated(value: Any, names: Mapping[str, str]) -> Any:
@@ -208,7 +208,7 @@ def translated(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
         return {key: translated(each, names) for key, each in value.items()}
     if isinstance(value, list):
-        return [translated(each, names) for each in value]
+        return [translated(entry, names) for entry in value]
     if not isinstance(value, str) or not names:
         return value
     longest_first = sorted(names, key=len, reverse=True)
@@ -307,15 +307,15 @@ NOT_COMPARED = ("backupID", "backupTag", "BackupAllInfo")
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_backup_ends_as_it_does_in_kanister(name: str, replay: Replay) -> None:
-    found = replay.until(name).status
+    status = replay.until(name).status
     state, message, outputs = recorded_end(RECORDED / name)
     if name == "delete_two_ids_one_prefix":
         state, message = "failed", SENSE[name]
-    assert found["state"] == state, found["error"]
-    ours = output_of(found)
+    assert status["state"] == state, status["error"]
+    ours = output_of(status)
     assert ours.keys() == outputs.keys()
     assert without(ours) == without(outputs)
-    error = found["error"]["message"]
+    error = status["error"]["message"]
     for part in sense_of(name, replay.translated(message)):
         assert part.lower() in error.lower()
     if state == "complete":
@@ -323,7 +323,7 @@ def test_a_backup_ends_as_it_does_in_kanister(name: str, replay: Replay) -> None
 
 
 def without(outputs: Mapping[str, str]) -> dict[str, str]:
-    return {key: each for key, each in outputs.items() if key not in NOT_COMPARED}
+    return {key: value for key, value in outputs.items() if key not in NOT_COMPARED}
 
 
 def sense_of(name: str, message: str) -> list[str]:
@@ -353,89 +353,89 @@ def normalised(commands: Sequence[tuple[str, list[str]]]) -> list[tuple[str, str
 def recorded_commands(case: Path) -> list[tuple[str, list[str]]]:
     file = case / "exec.log"
     listed = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
-    return [(each["pod"], each["exec"]) for each in listed]
+    return [(command["pod"], command["exec"]) for command in listed]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_commands_are_those_that_kanister_runs(name: str, replay: Replay) -> None:
-    found = replay.until(name).commands
-    wanted = [
+    commands = replay.until(name).commands
+    recorded = [
         (pod, [replay.translated(word) for word in command])
         for pod, command in recorded_commands(RECORDED / name)
     ]
     if name == "delete_two_ids_one_prefix":
         # It went as far as the first; ours is refused before it acts.
-        wanted = []
-    assert normalised(found) == normalised(wanted)
+        recorded = []
+    assert normalised(commands) == normalised(recorded)
     if "all" not in name:
-        text = [re.sub(r"(--tag )\S+", r"\1TAG", each[1][-1]) for each in wanted]
-        assert [re.sub(r"(--tag )\S+", r"\1TAG", each[1][-1]) for each in found] == text
+        text = [re.sub(r"(--tag )\S+", r"\1TAG", command[1][-1]) for command in recorded]
+        assert [re.sub(r"(--tag )\S+", r"\1TAG", command[1][-1]) for command in commands] == text
 
 
 def repositories_in(commands: Sequence[tuple[str, list[str]]]) -> set[str]:
-    found = re.findall(r"RESTIC_REPOSITORY=s3:http://[^/]+/kbucket/(\S+)", repr(commands))
-    return {each.replace("\\n", "") for each in found}
+    repositories = re.findall(r"RESTIC_REPOSITORY=s3:http://[^/]+/kbucket/(\S+)", repr(commands))
+    return {repository.replace("\\n", "") for repository in repositories}
 
 
 def shape_of(keys: Sequence[str], repository: str) -> dict[str, int]:
     """Count what a repository holds; packs and indexes hold more or less each time."""
-    inside = [each.removeprefix(f"{repository}/") for each in keys if each.startswith(repository)]
+    inside = [key.removeprefix(f"{repository}/") for key in keys if key.startswith(repository)]
     return {
-        kind: sum(each.startswith(kind) for each in inside)
+        kind: sum(key.startswith(kind) for key in inside)
         for kind in ("config", "keys/", "snapshots/", "locks/")
     }
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in CASES if (RECORDED / each / "bucket.txt").exists()]
+    "name", [case for case in CASES if (RECORDED / case / "bucket.txt").exists()]
 )
 def test_the_bucket_holds_what_kanister_leaves_in_it(name: str, replay: Replay) -> None:
-    found = replay.until(name)
+    result = replay.until(name)
     recorded = (RECORDED / name / "bucket.txt").read_text().splitlines()
-    theirs = [each.removeprefix("kbucket/") for each in recorded if each.startswith("kbucket/")]
+    theirs = [key.removeprefix("kbucket/") for key in recorded if key.startswith("kbucket/")]
     for repository in repositories_in(recorded_commands(RECORDED / name)):
         if name == "delete_two_ids_one_prefix":
             continue
-        assert shape_of(found.keys, repository) == shape_of(theirs, repository), repository
+        assert shape_of(result.keys, repository) == shape_of(theirs, repository), repository
     if name.startswith("location_delete"):
-        plain = [each for each in found.keys if each in PLAIN_OBJECTS]
-        assert plain == sorted(each for each in theirs if each in PLAIN_OBJECTS)
+        plain = [key for key in result.keys if key in PLAIN_OBJECTS]
+        assert plain == sorted(key for key in theirs if key in PLAIN_OBJECTS)
 
 
 def pod_as_users_know_it(pod: Mapping[str, Any]) -> dict[str, Any]:
     metadata, spec = pod["metadata"], pod["spec"]
     (container,) = spec["containers"]
-    mounts = [each["mountPath"] for each in container.get("volumeMounts", ())]
+    mounts = [volume_mount["mountPath"] for volume_mount in container.get("volumeMounts", ())]
     claims = [
-        each["persistentVolumeClaim"]["claimName"]
-        for each in spec.get("volumes", ())
-        if "persistentVolumeClaim" in each
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in spec.get("volumes", ())
+        if "persistentVolumeClaim" in volume
     ]
     return {
         "name": metadata.get("generateName") or re.sub(r"[a-z0-9]+$", "", metadata["name"]),
         "namespace": metadata["namespace"],
         # Ours are how pods are found again; Kanister knows none of them.
         "labels": {
-            key: each
-            for key, each in metadata["labels"].items()
+            key: value
+            for key, value in metadata["labels"].items()
             if not key.startswith("kanister-py.io/")
         },
         "restartPolicy": spec["restartPolicy"],
         "container": {
             key: container[key] for key in ("name", "image", "command", "imagePullPolicy")
         },
-        "mounts": [each for each in mounts if "serviceaccount" not in each],
+        "mounts": [mount for mount in mounts if "serviceaccount" not in mount],
         "claims": claims,
     }
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in CASES if (RECORDED / each / "pods.json").exists()]
+    "name", [case for case in CASES if (RECORDED / case / "pods.json").exists()]
 )
 def test_pods_are_made_as_kanister_makes_them(name: str, replay: Replay) -> None:
-    found = [pod_as_users_know_it(each) for each in replay.until(name).pods]
+    pods = [pod_as_users_know_it(pod) for pod in replay.until(name).pods]
     recorded = json.loads((RECORDED / name / "pods.json").read_text())
     if name == "delete_two_ids_one_prefix":
         recorded = []
-    theirs = [pod_as_users_know_it(each) for each in recorded]
-    assert sorted(found, key=str) == sorted(theirs, key=str)
+    theirs = [pod_as_users_know_it(pod) for pod in recorded]
+    assert sorted(pods, key=str) == sorted(theirs, key=str)

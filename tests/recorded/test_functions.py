@@ -35,8 +35,8 @@ DECODER_WORDS = re.compile(
 
 def _function(name: str) -> type[CompositionFunction]:
     module = f"kanister_py.functions.composition.{name.replace('-', '_')}.v0_1_0"
-    found: type[CompositionFunction] = getattr(import_module(module), CLASSES[name])
-    return found
+    function: type[CompositionFunction] = getattr(import_module(module), CLASSES[name])
+    return function
 
 
 def _cases() -> Iterator[Any]:
@@ -49,8 +49,8 @@ def _cases() -> Iterator[Any]:
 
 def _comparable(response: Mapping[str, Any]) -> dict[str, Any]:
     results = [
-        {**each, "message": DECODER_WORDS.sub("…", each.get("message", ""))}
-        for each in response.get("results", ())
+        {**result, "message": DECODER_WORDS.sub("…", result.get("message", ""))}
+        for result in response.get("results", ())
     ]
     return {**response, "results": results}
 

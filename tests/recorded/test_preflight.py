@@ -33,20 +33,20 @@ class Recorded:
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self._objects: dict[tuple[str, str], Any] = {}
-        given = {**answer["params"]["Phases"], "": answer["params"]["DeferPhase"]}
+        phases = {**answer["params"]["Phases"], "": answer["params"]["DeferPhase"]}
         for phase in answer["phases"]:
-            own = given.get(phase["phase"]) or given[""]
+            own = phases.get(phase["phase"]) or phases[""]
             for name, reference in (phase.get("objects") or {}).items():
-                there = {**(own["Secrets"] or {}), **(own["ConfigMaps"] or {})}
-                if name in there:
+                objects = {**(own["Secrets"] or {}), **(own["ConfigMaps"] or {})}
+                if name in objects:
                     place = (reference.get("namespace", ""), reference["name"])
-                    self._objects[place] = there[name]
+                    self._objects[place] = objects[name]
 
     def get(self, resource: GroupVersionResource, name: str, *, namespace: str = "") -> Any:
-        found = self._objects.get((namespace, name))
-        if found is None:
+        obj = self._objects.get((namespace, name))
+        if obj is None:
             raise NotFound(f'{resource.resource} "{name}" not found')
-        return found
+        return obj
 
 
 def _choice(phase: Any) -> Choice[FunctionEntry] | KanisterError:
@@ -63,24 +63,24 @@ def test_what_renders_in_kanister_is_not_refused(blueprint: str, answer: Mapping
         for each in blueprints_in(parse_documents((CORPUS / blueprint).read_bytes()))
         if answer["action"] in each.blueprint.actions
     )
-    made, name = located.blueprint, answer["action"]
-    every = made.actions[name].every_phase()
-    renderer = renderer_of(made, name, Effects(now=lambda: RENDERED_AT))
-    analysis = ActionAnalysis(made, name, renderer.engine)
-    known = PlanBasis(
+    blueprint_model, name = located.blueprint, answer["action"]
+    phases = blueprint_model.actions[name].every_phase()
+    renderer = renderer_of(blueprint_model, name, Effects(now=lambda: RENDERED_AT))
+    analysis = ActionAnalysis(blueprint_model, name, renderer.engine)
+    basis = PlanBasis(
         analysis, renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True
     )
-    choices = [_choice(phase) for _, phase in every]
-    seen = run_preflight(known, choices, cast("Cluster", Recorded(answer)))
+    choices = [_choice(phase) for _, phase in phases]
+    seen = run_preflight(basis, choices, cast("Cluster", Recorded(answer)))
     failing = {
         DEFER if path[-1] == "deferPhase" else path[-1]
-        for (path, _), phase in zip(every, answer["phases"], strict=True)
+        for (path, _), phase in zip(phases, answer["phases"], strict=True)
         if "error" in phase
     }
     wrong = [
-        each
-        for each in seen.obstacles
-        if each.phase not in failing and each.reason not in _NOT_OF_TEMPLATES
+        obstacle
+        for obstacle in seen.obstacles
+        if obstacle.phase not in failing and obstacle.reason not in _NOT_OF_TEMPLATES
     ]
     assert wrong == []
-    assert failing <= {each.phase for each in seen.obstacles}
+    assert failing <= {obstacle.phase for obstacle in seen.obstacles}

@@ -39,8 +39,8 @@ def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
     pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
     cluster.attach_pods(pods.node)
     pods.start()
-    for each in application(location):
-        cluster.create(each)
+    for obj in application(location):
+        cluster.create(obj)
     pods.wait_until_workloads_ready(lambda: True)
     yield cluster
     pods.close()
@@ -49,9 +49,9 @@ def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
 def application(location: Location) -> Iterator[dict[str, Any]]:
     """Give the published application, and its Profile filled in."""
     for document in parse_documents((TIME_LOG / "time-logger-deployment.yaml").read_bytes()):
-        made = document.value
-        made["metadata"]["namespace"] = "default"
-        yield made
+        blueprint = document.value
+        blueprint["metadata"]["namespace"] = "default"
+        yield blueprint
     profile = parse_document((TIME_LOG / "s3-profile.yaml").read_bytes(), "profile").value
     profile["location"] |= {
         "bucket": location.bucket,

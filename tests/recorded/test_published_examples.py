@@ -44,7 +44,7 @@ class World(NamedTuple):
     def act(self, file: str, action: str, name: str, artifacts: Any = None) -> Any:
         """Run an action on a StatefulSet, and give its artifacts."""
         blueprint = parse_document((PUBLISHED / file).read_bytes(), file).value
-        wanted = {
+        labels = {
             "name": action,
             "blueprint": blueprint["metadata"]["name"],
             "object": {"kind": "StatefulSet", "name": name, "namespace": "app"},
@@ -55,7 +55,7 @@ class World(NamedTuple):
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "ActionSet",
             "metadata": {"name": action, "namespace": "app"},
-            "spec": {"actions": [wanted]},
+            "spec": {"actions": [labels]},
         }
         settings = RunSettings(cluster=self.cluster, namespace="app")
         status = run_actionset(actionset, [blueprint], settings).wait(300).status
@@ -72,7 +72,7 @@ class World(NamedTuple):
     def snapshots(self) -> list[str]:
         """Name the snapshots that are left in the bucket."""
         listed = object_stores().open(self.location).list("")
-        return [each.key for each in listed if "/snapshots/" in each.key]
+        return [obj.key for obj in listed if "/snapshots/" in obj.key]
 
 
 @pytest.fixture

@@ -41,10 +41,10 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {
             "apiVersion": "pkg.crossplane.io/v1",
             "kind": "Function",
-            "metadata": {"name": f"function-{each.partition(':')[0]}"},
-            "spec": {"package": f"xpkg.crossplane.io/crossplane-contrib/function-{each}"},
+            "metadata": {"name": f"function-{function.partition(':')[0]}"},
+            "spec": {"package": f"xpkg.crossplane.io/crossplane-contrib/function-{function}"},
         }
-        for each in FUNCTIONS
+        for function in FUNCTIONS
     ]
     path.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
     return path
@@ -53,8 +53,8 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def parts(text: str) -> tuple[list[str], list[str]]:
     """Give documents in their order, and results in one of our own: theirs varies."""
     documents = text.split("---\n")
-    results = [each for each in documents if "\nkind: Result\n" in each]
-    return [each for each in documents if each not in results], sorted(results)
+    results = [document for document in documents if "\nkind: Result\n" in document]
+    return [document for document in documents if document not in results], sorted(results)
 
 
 def test_all_cases_are_here() -> None:
@@ -76,11 +76,11 @@ def test_a_composition_renders_as_it_did(
     folder = recorded / "render" / case
     was = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     monkeypatch.chdir(folder)
-    words = [str(functions) if each == "FUNCTIONS" else each for each in was["args"]]
+    words = [str(functions) if arg == "FUNCTIONS" else arg for arg in was["args"]]
     code = main(["render", *mode, *words])
-    found = capsys.readouterr()
-    assert code == was["exit"], found.err
-    assert parts(found.out) == parts((folder / "want.yaml").read_text(encoding="utf-8"))
+    output = capsys.readouterr()
+    assert code == was["exit"], output.err
+    assert parts(output.out) == parts((folder / "want.yaml").read_text(encoding="utf-8"))
     if was["exit"]:
         assert SENSE[case] in was["stderr"]
-        assert SENSE[case] in found.err
+        assert SENSE[case] in output.err

@@ -101,8 +101,8 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(list(value))
         yield from _texts(list(value.values()))
     elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+        for entry in value:
+            yield from _texts(entry)
 
 
 def _rendered_phase(phase: Mapping[str, Any], params: Params) -> dict[str, Any]:
@@ -111,8 +111,8 @@ def _rendered_phase(phase: Mapping[str, Any], params: Params) -> dict[str, Any]:
         if phase.get("objects"):
             references = RENDERER.references(phase["objects"], params)
             answer["objects"] = {
-                name: {key: text for key, text in each.items() if text or key != "namespace"}
-                for name, each in references.items()
+                name: {key: text for key, text in value.items() if text or key != "namespace"}
+                for name, value in references.items()
             }
         answer["args"] = RENDERER.args(phase.get("args") or {}, params)
     except RenderFailed as error:
