@@ -25,16 +25,16 @@ def test_the_first_word_is_a_command() -> None:
         pytest.param(["completion", ""], "bash", id="a choice"),
     ],
 )
-def test_later_words_are_what_may_stand_there(words: list[str], want: str) -> None:
+def test_later_words_are_verbs_flags_and_values(words: list[str], want: str) -> None:
     assert want in words_after(words)
 
 
 @pytest.mark.usefixtures("with_plugin")
-def test_names_of_functions_are_offered() -> None:
+def test_names_of_functions_are_completed() -> None:
     assert "Notify" in words_after(["functions", "describe", ""])
 
 
-def test_bash_takes_the_script_and_completes(kanister: CommandLine, tmp_path: Path) -> None:
+def test_bash_script_completes(kanister: CommandLine, tmp_path: Path) -> None:
     script = tmp_path / "completion.bash"
     script.write_text(kanister("completion", "bash").out)
     asks = (
@@ -49,7 +49,7 @@ def test_bash_takes_the_script_and_completes(kanister: CommandLine, tmp_path: Pa
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_shell_gets_a_script_of_its_own(kanister: CommandLine, shell: str) -> None:
+def test_each_shell_has_a_script(kanister: CommandLine, shell: str) -> None:
     done = kanister("completion", shell)
     assert done.code == 0
     assert "kanister-py completion words" in done.out

@@ -60,7 +60,7 @@ def parsed(*words: str, **environment: str) -> argparse.Namespace:
         pytest.param(["--all-namespaces"], {}, (), id="all"),
     ],
 )
-def test_it_watches_what_was_asked_for(
+def test_flags_select_the_watched_namespaces(
     words: list[str], environment: dict[str, str], namespaces: tuple[str, ...]
 ) -> None:
     settings = settings_of(parsed(*words), environment, "mine")
@@ -68,7 +68,7 @@ def test_it_watches_what_was_asked_for(
     assert settings.home == environment.get("POD_NAMESPACE", "mine")
 
 
-def test_a_pod_that_comes_back_has_its_old_name_and_a_process_never() -> None:
+def test_identity_is_stable_for_a_pod_and_unique_for_a_process() -> None:
     assert settings_of(parsed(), {"POD_NAME": "pod-0"}, "x").identity == "pod-0"
     first, second = (settings_of(parsed(), {}, "x").identity for _ in range(2))
     assert first != second
@@ -103,14 +103,14 @@ def test_flags_may_come_from_the_environment() -> None:
         ("--certificate-life", "87601h", "a duration from 1s to 87600h"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_what_would(
+def test_invalid_values_are_refused_with_the_valid_ones(
     flag: str, found: str, wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["controller", f"{flag}={found}"]) == 64
     assert f"{flag}: must be {wanted}, found {found!r}" in capsys.readouterr().err
 
 
-def test_a_controller_that_does_nothing_at_all_is_refused(
+def test_controller_without_any_work_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
@@ -120,7 +120,7 @@ def test_a_controller_that_does_nothing_at_all_is_refused(
     assert "--disable-actionsets needs --enable-compositions" in capsys.readouterr().err
 
 
-def test_what_makes_no_sense_is_refused_from_the_environment_too() -> None:
+def test_invalid_environment_variables_are_refused() -> None:
     with pytest.raises(CommandLineError, match=r"KANISTER_PY_CONTROLLER_WORKERS .* from 1 to 9999"):
         parsed(KANISTER_PY_CONTROLLER_WORKERS="0")
 
@@ -134,7 +134,7 @@ def test_what_makes_no_sense_is_refused_from_the_environment_too() -> None:
         pytest.param("--home", "-x", "", id="a dash in front"),
     ],
 )
-def test_what_cannot_be_a_namespace_is_refused(
+def test_invalid_namespaces_are_refused(
     flag: str, found: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [flag, found] if flag == "-n" else [f"{flag}={found}"]
@@ -148,7 +148,7 @@ def test_what_cannot_be_a_namespace_is_refused(
 
 
 @pytest.mark.parametrize("flag", ["--drain", "--poll-interval", "--certificate-life"])
-def test_what_is_no_duration_is_refused_by_the_name_of_its_flag(
+def test_invalid_durations_are_refused_with_their_flag(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["controller", flag, "banana"]) == 64
@@ -161,7 +161,7 @@ def test_durations_are_read_from_flags_and_have_defaults() -> None:
     assert settings_of(parsed("--drain", "1m30s"), {}, "x").drain_seconds == 90
 
 
-def test_a_port_that_is_taken_stops_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+def test_controller_fails_if_its_port_is_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         code = main(["controller", "--port", "0", "--health-port", port])
@@ -192,7 +192,7 @@ def stopped(controller: Controller) -> int:
         return ending_of(controller, signals)
 
 
-def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFixture) -> None:
+def test_controller_exits_with_0_after_a_signal(caplog: pytest.LogCaptureFixture) -> None:
     cluster = MemoryCluster(clock=SystemClock())
 
     def stop() -> None:
@@ -205,7 +205,7 @@ def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFix
     assert "Stopping on SIGTERM" in caplog.text
 
 
-def test_a_controller_that_is_stopped_before_it_is_ready_ends_well_too(tmp_path: Path) -> None:
+def test_controller_exits_with_0_after_a_signal_during_its_start(tmp_path: Path) -> None:
     token = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", '
     token += '"status": {"token": "t"}}'
     login = tmp_path / "login"
@@ -223,7 +223,7 @@ def test_a_controller_that_is_stopped_before_it_is_ready_ends_well_too(tmp_path:
     assert "Stopping on SIGTERM" in done.stderr
 
 
-def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
+def test_controller_exits_with_75_after_losing_its_lease(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster = MemoryCluster(clock=SystemClock())
@@ -234,7 +234,7 @@ def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
     assert "another holds the lease" in caplog.text
 
 
-def test_the_log_in_json_has_its_fields_apart() -> None:
+def test_json_log_has_separate_fields() -> None:
     stream = StringIO()
     handler = logging.StreamHandler(stream)
     log = logging.getLogger("kanister_py.test")
@@ -252,7 +252,7 @@ def test_the_log_in_json_has_its_fields_apart() -> None:
     assert second.endswith("it happened (actionSet=one attempt=2)")
 
 
-def test_no_line_of_the_log_steers_the_terminal_of_who_reads_it() -> None:
+def test_log_lines_escape_control_characters() -> None:
     record = logging.makeLogRecord({"msg": "Pod \x1b[2J says\n%s", "args": ("\x9b1m",)})
     record.__dict__.update(fields_of(phase="du\x07mp"))
     line = TextLines().format(record)
@@ -260,7 +260,7 @@ def test_no_line_of_the_log_steers_the_terminal_of_who_reads_it() -> None:
     assert line.isprintable()
 
 
-def test_health_and_metrics_are_served_apart() -> None:
+def test_health_and_metrics_have_their_own_port() -> None:
     functions = read_functions()
     source = FunctionSource(functions.registry, load_function)
     controller = Controller(MemoryCluster(clock=SystemClock()), source, clock=FakeClock())
@@ -272,7 +272,7 @@ def test_health_and_metrics_are_served_apart() -> None:
     assert ask(apps.functions, "/v1/functions").status == 200
 
 
-def test_one_that_acts_is_ready_once_it_has_seen_all_and_one_that_stands_by_at_once() -> None:
+def test_leader_is_ready_after_its_first_list_and_standby_at_once() -> None:
     cluster, functions = MemoryCluster(clock=SystemClock()), read_functions()
     for definition in read_definitions("blueprints"):
         cluster.create(definition)

@@ -9,7 +9,7 @@ import yaml
 from tests.conftest import CommandLine
 
 
-def test_every_definition_is_printed_as_one_file_that_kubectl_applies(
+def test_print_writes_one_file_for_kubectl(
     kanister: CommandLine,
 ) -> None:
     done = kanister("crds", "print")
@@ -19,7 +19,7 @@ def test_every_definition_is_printed_as_one_file_that_kubectl_applies(
     assert set(kinds) == {"CustomResourceDefinition"}
 
 
-def test_only_the_blueprints_are_printed_when_asked_for(kanister: CommandLine) -> None:
+def test_print_only_blueprints(kanister: CommandLine) -> None:
     done = kanister("crds", "print", "--only", "blueprints", "-o", "json")
     names = [item["metadata"]["name"] for item in json.loads(done.out)["items"]]
     assert names == [
@@ -31,7 +31,7 @@ def test_only_the_blueprints_are_printed_when_asked_for(kanister: CommandLine) -
     ]
 
 
-def test_the_two_halves_are_the_whole(kanister: CommandLine) -> None:
+def test_blueprints_and_compositions_are_all_definitions(kanister: CommandLine) -> None:
     def names(*words: str) -> list[str]:
         done = kanister("crds", "print", "-o", "json", *words)
         return [item["metadata"]["name"] for item in json.loads(done.out)["items"]]
@@ -40,7 +40,7 @@ def test_the_two_halves_are_the_whole(kanister: CommandLine) -> None:
     assert sorted(halves) == sorted(names())
 
 
-def test_a_cluster_that_is_nowhere_is_one_line(kanister: CommandLine) -> None:
+def test_unreachable_cluster_is_reported_in_one_line(kanister: CommandLine) -> None:
     done = kanister("crds", "install", "--kubeconfig", "/nowhere")
     assert done.code == 1
     assert done.err.count("\n") == 1

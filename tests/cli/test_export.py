@@ -110,7 +110,7 @@ def names(cluster: MemoryCluster, resource: Any) -> list[str]:
     return [obj["metadata"]["name"] for obj in cluster.list(resource).items]
 
 
-def test_what_a_lost_cluster_exported_is_restored_on_another(
+def test_import_creates_the_exported_objects_on_another_cluster(
     lost: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = export_to(tmp_path / "shop.json", lost)
@@ -141,7 +141,7 @@ def test_what_a_lost_cluster_exported_is_restored_on_another(
     assert exported["metadata"]["annotations"]["kanister-py.io/from"] == "night-18"
 
 
-def test_secrets_that_restores_need_are_exported_when_asked_for(
+def test_with_secrets_exports_the_secrets_of_restores(
     lost: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = export_to(tmp_path / "all.json", lost, "-A", "--with-secrets")
@@ -152,7 +152,7 @@ def test_secrets_that_restores_need_are_exported_when_asked_for(
     assert "note:" not in capsys.readouterr().err
 
 
-def test_taking_it_in_again_changes_nothing(
+def test_second_import_changes_nothing(
     lost: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = export_to(tmp_path / "shop.json", lost)
@@ -169,7 +169,7 @@ def test_taking_it_in_again_changes_nothing(
 
 
 @pytest.mark.parametrize("writes", range(1, 4))
-def test_an_import_that_broke_off_is_gone_on_with(
+def test_interrupted_import_can_be_repeated(
     lost: MemoryCluster, tmp_path: Path, writes: int
 ) -> None:
     file = export_to(tmp_path / "shop.json", lost)
@@ -216,7 +216,7 @@ def test_an_import_that_broke_off_is_gone_on_with(
         ),
     ],
 )
-def test_what_is_no_export_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_exports_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "file.json"
     file.write_text(text)
     with pytest.raises(InvalidDocument) as refused:

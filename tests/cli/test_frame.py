@@ -137,11 +137,11 @@ def drawn(lines: Sequence[Line], width: int) -> list[str]:
         ),
     ],
 )
-def test_a_phase_shows_how_far_it_is(phase: PhaseStatus, want: str) -> None:
+def test_phase_shows_its_progress(phase: PhaseStatus, want: str) -> None:
     assert picture(action(phase))[2:] == [want]
 
 
-def test_all_actions_show_their_phases_in_order_under_what_they_act_on() -> None:
+def test_actions_show_their_object_and_their_phases_in_order() -> None:
     shown = picture(
         action(complete("stop", 0, 1), runs("dump", 2), deferred=waits("start")),
         action(waits("everything"), name="verify"),
@@ -158,25 +158,25 @@ def test_all_actions_show_their_phases_in_order_under_what_they_act_on() -> None
     ]
 
 
-def test_a_wide_terminal_has_room_for_a_bar() -> None:
+def test_wide_terminal_shows_a_progress_bar() -> None:
     want = "Run run-1  ━━━━━━━━━━──────────   50%  0 of 1  5s"
     assert picture(action(waits("a")), percent=50, width=80)[0] == want
 
 
-def test_a_phase_at_work_shows_its_last_log_line_cut_and_harmless() -> None:
+def test_running_phase_shows_its_last_log_line_escaped_and_cut() -> None:
     logs = {("backup", "dump"): "table 日本語 \x07of 12 is dumped"}
     shown = picture(action(runs("dump", 2), waits("b")), logs=logs, width=30)
     assert shown[3] == r"      │ table 日本語 \x07of 1…"
     assert len(shown) == 5
 
 
-def test_a_cancelled_run_says_so_and_what_a_second_interrupt_does() -> None:
+def test_cancelled_run_explains_a_second_interrupt() -> None:
     cancelled = Condition(CANCEL_ASKED, True, "Cancelled")
     shown = picture(action(runs("dump", 2)), conditions=[cancelled], width=80)
     assert shown[0].endswith("5s  cancelling; Ctrl-C again stops at once")
 
 
-def test_where_rows_are_few_the_running_the_failed_the_next_and_the_newest_are_shown() -> None:
+def test_important_phases_are_shown_if_rows_are_few() -> None:
     phases = [complete(f"done{number}", number, number + 1) for number in range(4)]
     shown = picture(
         action(*phases, skipped("no", 1), runs("now", 4), waits("next"), waits("later")), height=6
@@ -191,7 +191,7 @@ def test_where_rows_are_few_the_running_the_failed_the_next_and_the_newest_are_s
     ]
 
 
-def test_where_rows_are_few_phases_of_several_actions_carry_their_action() -> None:
+def test_phases_name_their_action_if_rows_are_few() -> None:
     shown = picture(
         action(runs("dump", 1), waits("x")), action(runs("dump", 2), name="files"), height=4
     )
@@ -202,7 +202,7 @@ def test_where_rows_are_few_phases_of_several_actions_carry_their_action() -> No
     ]
 
 
-def test_of_more_phases_at_work_than_rows_the_latest_are_shown_and_the_rest_counted() -> None:
+def test_too_many_running_phases_are_counted() -> None:
     phases = [runs(f"phase{number:04d}", number / 1000) for number in range(1000)]
     shown = picture(action(*phases), height=5, logs={("backup", "phase0999"): "busy"})
     assert shown == [
@@ -214,18 +214,18 @@ def test_of_more_phases_at_work_than_rows_the_latest_are_shown_and_the_rest_coun
     ]
 
 
-def test_a_name_longer_than_the_screen_leaves_room_for_the_rest() -> None:
+def test_long_names_are_shortened() -> None:
     shown = picture(action(runs("p" * 300, 2)), width=40)
     assert shown[2] == "    ⠴ ppppppppppppppp…  v0.0.0       3s"
 
 
-def test_between_two_seconds_nothing_changes_but_at_the_next_one_it_does() -> None:
+def test_display_changes_once_a_second() -> None:
     backup = action(runs("dump", 2.5))
     assert picture(backup, now=5) == picture(backup, now=5)
     assert picture(backup, now=5) != picture(backup, now=6)
 
 
-def test_a_log_line_of_phases_of_one_name_takes_one_row() -> None:
+def test_phases_with_the_same_name_share_one_log_line() -> None:
     logs = {("backup", "dump"): "busy"}
     shown = picture(action(*(runs("dump", 1) for _ in range(9))), height=6, logs=logs)
     assert len(shown) == 6
@@ -242,7 +242,7 @@ PHASES = st.one_of(
 
 
 @given(st.lists(st.lists(PHASES, max_size=5), max_size=4), st.integers(1, 90), st.integers(1, 20))
-def test_no_picture_is_larger_than_its_terminal(
+def test_display_fits_the_terminal(
     phases: list[list[PhaseStatus]], width: int, height: int
 ) -> None:
     actions = [action(*phase_group, name=f"a{index}") for index, phase_group in enumerate(phases)]
@@ -263,7 +263,5 @@ def test_no_picture_is_larger_than_its_terminal(
         (3725.0, "1h02m", "1h02m"),
     ],
 )
-def test_durations_are_short_and_sized_to_what_matters(
-    seconds: float, whole: str, exact: str
-) -> None:
+def test_durations_have_two_units_at_most(seconds: float, whole: str, exact: str) -> None:
     assert (whole_seconds(seconds), exact_seconds(seconds)) == (whole, exact)

@@ -75,7 +75,7 @@ def project(kanister: CommandLine, tmp_path: Path) -> Path:
 # init
 
 
-def test_a_new_project_passes_its_own_tests_at_once(project: Path) -> None:
+def test_new_project_passes_its_own_tests(project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:kanister-py"],
         cwd=project,
@@ -148,7 +148,7 @@ def test_a_new_project_overwrites_nothing(kanister: CommandLine, project: Path) 
 
 
 @pytest.mark.parametrize("name", ["bucket", "function-", "function-Big", "function-a/../b"])
-def test_a_name_that_no_function_may_have_is_refused(
+def test_invalid_function_names_are_refused(
     kanister: CommandLine, tmp_path: Path, name: str
 ) -> None:
     done = kanister("function", "init", name, cwd=tmp_path)
@@ -196,7 +196,7 @@ def test_the_response_of_a_program_is_printed(
         pytest.param((), 64, "Name a function and a path", id="nothing"),
     ],
 )
-def test_a_target_that_is_none_says_what_one_is(
+def test_invalid_target_lists_the_valid_forms(
     kanister: CommandLine, request_file: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     done = kanister("function", "test", *words, str(request_file))
@@ -205,7 +205,7 @@ def test_a_target_that_is_none_says_what_one_is(
     assert "Traceback" not in done.err
 
 
-def test_a_request_that_is_none_names_the_field(kanister: CommandLine, tmp_path: Path) -> None:
+def test_invalid_request_names_the_field(kanister: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "request.yaml"
     path.write_text("observed:\n  composit: {}\n")
     done = kanister("function", "test", "function-auto-ready", str(path))
@@ -267,7 +267,7 @@ def test_cases_that_differ_show_the_difference(
         pytest.param({"path": "context", "is": 1}, "must have path, and one of", id="no check"),
     ],
 )
-def test_an_assertion_looks_at_one_place(
+def test_checks_compare_one_field(
     kanister: CommandLine, tmp_path: Path, program: list[str], check: Any, finding: str
 ) -> None:
     folder = tmp_path / "cases"
@@ -277,9 +277,7 @@ def test_an_assertion_looks_at_one_place(
     assert finding in output
 
 
-def test_an_assertion_finds_a_resource_whose_name_is_a_number(
-    kanister: CommandLine, tmp_path: Path
-) -> None:
+def test_check_finds_a_resource_with_a_numeric_name(kanister: CommandLine, tmp_path: Path) -> None:
     folder, path = tmp_path / "cases", tmp_path / "desired.py"
     path.write_text(
         "import json, sys\nprint(json.dumps({'desired': json.load(sys.stdin)['desired']}))"
@@ -295,7 +293,7 @@ def test_an_assertion_finds_a_resource_whose_name_is_a_number(
     assert code == 0, output
 
 
-def test_update_writes_what_is_answered_and_then_it_holds(
+def test_update_writes_the_responses_as_expected_ones(
     kanister: CommandLine, tmp_path: Path, program: list[str]
 ) -> None:
     folder = tmp_path / "cases"
@@ -308,7 +306,7 @@ def test_update_writes_what_is_answered_and_then_it_holds(
     assert "written" not in run_cases(kanister, folder, program, "--update")[1]
 
 
-def test_a_report_holds_every_case(
+def test_junit_report_contains_all_cases(
     kanister: CommandLine, tmp_path: Path, program: list[str]
 ) -> None:
     folder, report = tmp_path / "cases", tmp_path / "report.xml"
@@ -321,7 +319,7 @@ def test_a_report_holds_every_case(
     assert suite[1].find("failure") is not None
 
 
-def test_a_folder_without_cases_is_an_error(
+def test_folder_without_cases_is_an_error(
     kanister: CommandLine, tmp_path: Path, program: list[str]
 ) -> None:
     code, output = run_cases(kanister, tmp_path, program)
@@ -377,7 +375,7 @@ def test_a_registered_function_is_served() -> None:
         assert call(port_in(lines)).desired.data["resources"]["a"]["ready"] == "READY_TRUE"
 
 
-def test_a_class_is_served_and_sigterm_ends_in_good_order(project: Path) -> None:
+def test_class_is_served_until_sigterm(project: Path) -> None:
     words = ("function_bucket.function:Bucket", "--insecure", "--port", "0")
     with serving(*words, cwd=project) as (process, lines):
         answer = call(port_in(lines))
@@ -401,7 +399,7 @@ def test_address_and_port_may_come_from_the_environment() -> None:
         assert call(port_in(lines)).tag == "t"
 
 
-def test_certificates_come_from_the_folder_that_the_environment_names(tmp_path: Path) -> None:
+def test_certificates_come_from_the_folder_in_the_environment(tmp_path: Path) -> None:
     from datetime import timedelta
 
     from kanister_py.adapters.certificates_x509 import X509Certificates
@@ -424,7 +422,7 @@ def test_certificates_come_from_the_folder_that_the_environment_names(tmp_path: 
         assert call(port_in(lines), ClientSecurity(tmp_path / "client")).tag == "t"
 
 
-def test_health_reflection_and_metrics_are_there() -> None:
+def test_server_offers_health_reflection_and_metrics() -> None:
     words = ("function-auto-ready", "--insecure", "--port", "0", "--metrics-port", "0")
     with serving(*words) as (_, lines):
         call(port_in(lines))
@@ -482,7 +480,7 @@ def reflect(channel: Any, version: str, request: dict[str, Any]) -> dict[str, An
         ),
     ],
 )
-def test_what_cannot_be_served_is_said_at_once(
+def test_invalid_targets_of_serve_are_refused_at_once(
     kanister: CommandLine, words: tuple[str, ...], code: int, message: str
 ) -> None:
     done = kanister("function", "serve", *words)

@@ -143,7 +143,7 @@ def load_on(port: int) -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_every_stop_under_load_comes_to_its_end(count: str) -> None:
+def test_stops_under_load_end(count: str) -> None:
     for number in range(STOPS):
         words = ("function-auto-ready", "--processes", count, "--grace", "5")
         with serving(*words) as (process, port), load_on(port):
@@ -156,7 +156,7 @@ def test_every_stop_under_load_comes_to_its_end(count: str) -> None:
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_a_call_that_never_ends_is_cut_off_after_its_grace(tmp_path: Path, count: str) -> None:
+def test_endless_call_is_aborted_after_the_grace_period(tmp_path: Path, count: str) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     words = ("slow:Slow", "--grace", "0.2", "--processes", count)
     with serving(*words, cwd=tmp_path) as (process, port):
@@ -173,7 +173,7 @@ def test_a_call_that_never_ends_is_cut_off_after_its_grace(tmp_path: Path, count
         caller.join()
 
 
-def test_a_process_that_dies_is_replaced_while_the_others_answer() -> None:
+def test_dead_process_is_replaced_while_others_answer() -> None:
     with serving("function-auto-ready", "--processes", "2") as (process, port):
         until(lambda: len(processes_of(process.pid)) == 2)
         first = processes_of(process.pid)
@@ -183,7 +183,7 @@ def test_a_process_that_dies_is_replaced_while_the_others_answer() -> None:
         call(port)
 
 
-def test_our_own_runner_has_all_processes_behind_a_port_work(tmp_path: Path) -> None:
+def test_our_runner_uses_all_processes_behind_a_port(tmp_path: Path) -> None:
     """Which process gets a connection is the system's choice, and the second one starts later."""
     (tmp_path / "which.py").write_text(WHICH)
 
@@ -201,7 +201,7 @@ def test_our_own_runner_has_all_processes_behind_a_port_work(tmp_path: Path) -> 
         until(lambda: processes_that_answer(port) == both)
 
 
-def test_no_process_outlives_the_one_that_started_it() -> None:
+def test_processes_end_with_their_parent() -> None:
     with serving("function-auto-ready", "--processes", "2") as (process, _):
         until(lambda: len(processes_of(process.pid)) == 2)
         children = processes_of(process.pid)
@@ -247,7 +247,7 @@ def test_one_scrape_counts_the_calls_of_all_processes() -> None:
         process.stderr.close()
 
 
-def test_a_port_that_another_server_has_is_not_shared_with_it() -> None:
+def test_port_of_another_server_is_not_shared() -> None:
     with serving("function-auto-ready", "--processes", "2") as (_, port):
         done = subprocess.run(
             [

@@ -15,7 +15,7 @@ def listed(kanister: CommandLine, *words: str) -> list[list[str]]:
     return [line.split() for line in done.out.splitlines()[1:]]
 
 
-def test_the_list_shows_what_may_be_used_and_what_it_is_worth(kanister: CommandLine) -> None:
+def test_list_shows_versions_with_their_status(kanister: CommandLine) -> None:
     ours = [row for row in listed(kanister) if row[-2] == "acme-functions"]
     assert ours == [
         ["Greet", "v0.0.0", "stable", "acme-functions", "1.2.0"],
@@ -25,13 +25,13 @@ def test_the_list_shows_what_may_be_used_and_what_it_is_worth(kanister: CommandL
     ]
 
 
-def test_removed_versions_are_listed_when_asked_for(kanister: CommandLine) -> None:
+def test_all_also_lists_removed_versions(kanister: CommandLine) -> None:
     rows = listed(kanister, "--all")
     want = ["Notify", "v0.0.1", "removed", "in", "1.2.0", "v0.2.0", "acme-functions", "1.2.0"]
     assert want in rows
 
 
-def test_json_and_yaml_hold_the_same_and_all_of_it(kanister: CommandLine) -> None:
+def test_json_and_yaml_contain_the_same_data(kanister: CommandLine) -> None:
     as_json = json.loads(kanister("functions", "list", "-o", "json").out)
     as_yaml = yaml.safe_load(kanister("functions", "list", "-o", "yaml").out)
     assert as_json == as_yaml
@@ -53,7 +53,7 @@ def test_markdown_is_a_table(kanister: CommandLine) -> None:
     assert all(row.count(" | ") == head.count(" | ") for row in rows)
 
 
-def test_one_kind_of_function_can_be_asked_for(kanister: CommandLine) -> None:
+def test_list_filters_by_kind(kanister: CommandLine) -> None:
     assert not [row for row in listed(kanister, "--kind", "Composition") if row[0] == "Greet"]
 
 
@@ -69,13 +69,13 @@ def test_describe_shows_arguments_with_defaults_and_docs(kanister: CommandLine) 
     assert ["retries", "whole number  3         How often a failed try is repeated"] in rows
 
 
-def test_describe_says_when_a_version_ends_and_what_comes_instead(kanister: CommandLine) -> None:
+def test_describe_shows_end_and_replacement_of_a_deprecated_version(kanister: CommandLine) -> None:
     out = kanister("functions", "describe", "Notify@v0.1.0").out
     assert "Deprecated since release 1.1.0, refused from release 1.3.0 on; use v0.2.0." in out
     assert "it tries only once" in out
 
 
-def test_of_a_removed_version_describe_says_what_is_left(kanister: CommandLine) -> None:
+def test_describe_shows_the_record_of_a_removed_version(kanister: CommandLine) -> None:
     done = kanister("functions", "describe", "Notify@v0.0.1")
     assert done.code == 0
     assert "Removed in release 1.2.0; use v0.2.0." in done.out
@@ -94,7 +94,7 @@ def test_describe_as_data_has_outputs_and_restart(kanister: CommandLine) -> None
     assert greet["onRestart"] == "repeat"
 
 
-def test_diff_says_what_breaks_first(kanister: CommandLine) -> None:
+def test_diff_lists_breaking_changes_first(kanister: CommandLine) -> None:
     done = kanister("functions", "diff", "Notify", "v0.1.0", "v0.2.0", "-o", "json")
     data = json.loads(done.out)
     assert done.code == 0
@@ -105,7 +105,7 @@ def test_diff_says_what_breaks_first(kanister: CommandLine) -> None:
     ]
 
 
-def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
+def test_diff_reports_equal_versions(kanister: CommandLine) -> None:
     done = kanister("functions", "diff", "Notify", "v0.2.0", "0.3.0-rc.1")
     assert "No argument and no output differs." in done.out
 
@@ -141,7 +141,7 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_told_in_one_line(
+def test_unknown_names_are_reported_in_one_line(
     kanister: CommandLine, words: list[str], message: str
 ) -> None:
     done = kanister("functions", *words)
@@ -151,7 +151,7 @@ def test_what_is_not_there_is_told_in_one_line(
     assert len(done.err.splitlines()) == 1
 
 
-def test_diff_tells_what_a_new_version_mends_though_no_argument_says_so(
+def test_diff_includes_fixes_without_changed_arguments(
     kanister: CommandLine,
 ) -> None:
     done = kanister("functions", "diff", "WaitV2", "v0.0.0", "v0.1.0", "-o", "json")
@@ -161,7 +161,7 @@ def test_diff_tells_what_a_new_version_mends_though_no_argument_says_so(
 
 
 @pytest.mark.parametrize("name", ["@v0.1.0", "", "Greet@"])
-def test_describe_wants_a_name_and_no_loose_ends(kanister: CommandLine, name: str) -> None:
+def test_describe_refuses_incomplete_names(kanister: CommandLine, name: str) -> None:
     done = kanister("functions", "describe", name)
     assert (done.code, done.out) == (64, "")
     assert "such as KubeTask@v0.1.0" in done.err
@@ -171,7 +171,7 @@ def test_describe_takes_a_range_as_a_phase_would(kanister: CommandLine) -> None:
     assert kanister("functions", "describe", "Notify@~0.2").out.startswith("Notify v0.2.0\n")
 
 
-def test_the_list_says_that_it_leaves_versions_out(kanister: CommandLine) -> None:
+def test_list_counts_hidden_versions(kanister: CommandLine) -> None:
     hidden = "1 removed or planned versions are not shown; --all shows them\n"
     assert kanister("functions", "list").err.startswith(hidden)
     assert hidden not in kanister("functions", "list", "--all").err

@@ -43,7 +43,7 @@ def test_a_pipeline_is_drawn_from_its_xr_to_its_resources(
     assert "  s1 --> out" in lines
 
 
-def test_dot_and_data_say_the_same(composition: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dot_and_data_agree(composition: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph", composition, "-o", "dot"]) == 0
     assert '  s0 -> s1 [label="size(context) > 0 && \\"a\\" in context"]' in capsys.readouterr().out
     assert main(["graph", composition, "-o", "json"]) == 0
@@ -53,7 +53,7 @@ def test_dot_and_data_say_the_same(composition: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("form", ["mermaid", "dot"])
-def test_a_condition_of_several_lines_leaves_a_drawing_whole(
+def test_multiline_condition_keeps_the_drawing_valid(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "composition.yaml"

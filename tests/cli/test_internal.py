@@ -75,7 +75,7 @@ def ask(request: dict[str, Any] | bytes) -> tuple[int, Any, str]:
     return done.returncode, response, done.stderr.decode()
 
 
-def test_a_reconcile_is_answered_with_all_that_came_of_it() -> None:
+def test_response_contains_all_results() -> None:
     seen = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -109,7 +109,7 @@ def test_a_reconcile_is_answered_with_all_that_came_of_it() -> None:
     ]
 
 
-def test_a_fatal_result_ends_with_three_and_what_was_gathered() -> None:
+def test_fatal_result_exits_with_3_and_a_partial_response() -> None:
     asks = (
         "apiVersion: meta.gotemplating.fn.crossplane.io/v1alpha1\nkind: ExtraResources\n"
         "requirements: {cfg: {apiVersion: v1, kind: ConfigMap, matchName: c}}\n"
@@ -144,16 +144,14 @@ def test_a_fatal_result_ends_with_three_and_what_was_gathered() -> None:
         ),
     ],
 )
-def test_whatever_else_goes_wrong_leaves_stdout_empty(
-    request_: dict[str, Any] | bytes, message: str
-) -> None:
+def test_other_failures_leave_stdout_empty(request_: dict[str, Any] | bytes, message: str) -> None:
     code, response, err = ask(request_)
     assert code == 1
     assert response is None
     assert message in err
 
 
-def test_an_empty_document_among_what_is_observed_or_required_is_passed_over() -> None:
+def test_empty_observed_and_required_resources_are_ignored() -> None:
     observed = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -8,7 +8,7 @@ from kanister_py.cli import junit
 from tests.conftest import CommandLine
 
 
-def test_what_xml_does_not_allow_is_shown_in_a_report() -> None:
+def test_report_escapes_control_characters() -> None:
     steers = "red \x1b[31m, bell \x07, half \ud800, end"
     report = junit.junit_of("s", [junit.TestResult(steers, steers, 0.1, (steers, "second\tline"))])
     case = ET.fromstring(report.encode())[0]

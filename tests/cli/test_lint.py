@@ -55,7 +55,7 @@ class TestLint:
             pytest.param("a: [", 1, id="no YAML"),
         ],
     )
-    def test_ends_as_its_findings_ask_for(
+    def test_exit_code_depends_on_the_findings(
         self, kanister: CommandLine, tmp_path: Path, text: str, code: int
     ) -> None:
         assert kanister("lint", str(write(tmp_path, b=text))).code == code
@@ -81,7 +81,7 @@ class TestLint:
         assert "r.yaml:9" in second
         assert "2 Blueprints and 0 ActionSets in 2 files: 1 error, 1 warning" in done.err
 
-    def test_prints_nothing_to_stdout_where_it_finds_nothing(self, kanister: CommandLine) -> None:
+    def test_no_findings_print_nothing_to_stdout(self, kanister: CommandLine) -> None:
         done = kanister("lint", "-", stdin=FINE)
         assert done.out == ""
         assert "nothing found" in done.err
@@ -95,7 +95,7 @@ class TestLint:
         assert finding["line"] == 9
         assert (finding["replacement"], finding["removedIn"]) == ("v0.2.0", "1.3.0")
 
-    def test_says_whether_all_would_survive_an_upgrade(
+    def test_target_release_reports_readiness_for_the_upgrade(
         self, kanister: CommandLine, tmp_path: Path
     ) -> None:
         words = ("lint", str(write(tmp_path, b=DEPRECATED)), "--target-release")
@@ -108,9 +108,7 @@ class TestLint:
         assert early.code == 0
         assert "Ready for the upgrade" in early.err
 
-    def test_of_what_it_could_not_read_never_says_that_it_survives(
-        self, kanister: CommandLine
-    ) -> None:
+    def test_unreadable_file_is_not_reported_as_ready(self, kanister: CommandLine) -> None:
         text = FINE.replace("func: Notify", "func: 3")
         release = f"{plugin_name(kanister)}=1.3.0"
         words = ("lint", "-", "--only-removed", "--target-release", release)
@@ -120,7 +118,7 @@ class TestLint:
         assert "Unknown whether ready" in done.err
         assert "Ready for" not in done.err
 
-    def test_of_an_action_set_without_its_blueprint_never_says_that_it_survives(
+    def test_actionset_without_its_blueprint_is_not_reported_as_ready(
         self, kanister: CommandLine
     ) -> None:
         text = (
@@ -132,7 +130,7 @@ class TestLint:
         assert "blueprint-not-given" in done.out
         assert "Ready for" not in done.err
 
-    def test_knows_no_plans_beyond_the_record(self, kanister: CommandLine) -> None:
+    def test_release_beyond_the_record_has_no_plans(self, kanister: CommandLine) -> None:
         release = f"{plugin_name(kanister)}=99.0.0"
         done = kanister("lint", "-", "--target-release", release, stdin=FINE)
         assert done.code == 0
@@ -140,7 +138,7 @@ class TestLint:
         assert "Nothing known prevents the upgrade" in done.err
         assert "Ready for" not in done.err
 
-    def test_of_a_release_of_nobody_says_who_there_is(self, kanister: CommandLine) -> None:
+    def test_release_of_an_unknown_package_lists_the_packages(self, kanister: CommandLine) -> None:
         done = kanister("lint", "-", "--target-release", "nobody=1.0.0", stdin=FINE)
         assert done.code == 1
         assert "No package nobody with functions is installed; there are " in done.err
@@ -157,15 +155,13 @@ class TestLint:
             pytest.param(("--explain", "nothing"), id="nothing to explain"),
         ],
     )
-    def test_refuses_a_command_line_that_makes_no_sense(
+    def test_invalid_combinations_of_flags_are_refused(
         self, kanister: CommandLine, words: tuple[str, ...]
     ) -> None:
         done = kanister("lint", *words, stdin=FINE)
         assert (done.code, done.out) == (64, "")
 
-    def test_takes_every_flag_from_the_environment(
-        self, kanister: CommandLine, tmp_path: Path
-    ) -> None:
+    def test_flags_come_from_the_environment(self, kanister: CommandLine, tmp_path: Path) -> None:
         folder = write(tmp_path, b=DEPRECATED)
 
         def lint(**env: str) -> Finished:
@@ -181,7 +177,7 @@ class TestLint:
         assert lint(IGNORE="nonsense").code == 64
         assert "KANISTER_PY_LINT_" in kanister("lint", "--help").out
 
-    def test_can_tell_of_removed_versions_alone(self, kanister: CommandLine) -> None:
+    def test_only_removed_reports_removed_versions_only(self, kanister: CommandLine) -> None:
         text = f"{REMOVED}---\n{DEPRECATED}"
         done = kanister("lint", "-", "--only-removed", "-o", "json", stdin=text)
         assert [finding["rule"] for finding in json.loads(done.out)["findings"]] == [
@@ -189,9 +185,7 @@ class TestLint:
         ]
         assert done.code == 3
 
-    def test_reads_on_past_a_file_that_is_broken(
-        self, kanister: CommandLine, tmp_path: Path
-    ) -> None:
+    def test_broken_file_does_not_stop_lint(self, kanister: CommandLine, tmp_path: Path) -> None:
         done = kanister("lint", str(write(tmp_path, a="a: [", b=DEPRECATED)), "missing.yaml")
         assert done.code == 1
         assert "version-deprecated" in done.out
@@ -216,7 +210,7 @@ def plugin_name(kanister: CommandLine) -> str:
 
 
 class TestAnnotationsOfGitHub:
-    def test_name_file_line_and_rule(self, kanister: CommandLine) -> None:
+    def test_annotations_have_file_line_and_rule(self, kanister: CommandLine) -> None:
         done = kanister("lint", "-", "-o", "github", stdin=DEPRECATED)
         (line,) = done.out.splitlines()
         assert line.startswith("::warning line=9,col=7,title=version-deprecated::Notify v0.1.0 is")
@@ -231,9 +225,7 @@ class TestAnnotationsOfGitHub:
 
 
 @pytest.mark.parametrize("form", ["table", "github", "sarif"])
-def test_people_read_where_in_a_document_something_is_wrong(
-    kanister: CommandLine, form: str
-) -> None:
+def test_table_shows_the_path_of_a_finding(kanister: CommandLine, form: str) -> None:
     done = kanister("lint", "-", "-o", form, stdin=FINE.replace("func: Notify", "func: [3]"))
     assert "actions.tell.phases[0].func: Must be text, found a list" in done.out
 
@@ -359,7 +351,7 @@ def uris_of(run: dict[str, Any]) -> list[str]:
 
 
 class TestSarif:
-    def test_is_what_its_schema_asks_for(self, kanister: CommandLine, tmp_path: Path) -> None:
+    def test_sarif_matches_its_schema(self, kanister: CommandLine, tmp_path: Path) -> None:
         undeclared = FINE.replace("text: hi", "text: '{{ .ConfigMaps.c.Data.x }}'")
         folder = write(tmp_path, a=DEPRECATED, b=REMOVED, c="a: [", d=undeclared)
         (tmp_path / "with space.yaml").write_text(DEPRECATED)
@@ -374,7 +366,7 @@ class TestSarif:
         assert uris_of(of_stdin["runs"][0]) == ["stdin"]
         assert sorted(uris) == ["a.yaml", "b.yaml", "c.yaml", "d.yaml", "with%20space.yaml"]
 
-    def test_of_nothing_found_is_a_run_without_results(self, kanister: CommandLine) -> None:
+    def test_sarif_without_findings_has_an_empty_run(self, kanister: CommandLine) -> None:
         sarif = json.loads(kanister("lint", "-", "-o", "sarif", stdin=FINE).out)
         assert sarif["runs"][0]["results"] == []
 
@@ -434,7 +426,7 @@ class TestABadFile:
         assert len(problems) == 1
         assert "bad.yaml" in problems[0]
 
-    def test_tells_all_its_problems_at_once(self, kanister: CommandLine) -> None:
+    def test_all_problems_are_reported_at_once(self, kanister: CommandLine) -> None:
         text = f"{HEAD}actions:\n  a: 5\n  b: {{phases: {{}}}}\n  c:\n    phases: [{{args: []}}]\n"
         done = kanister("lint", "-", "-o", "json", stdin=text)
         findings = [
@@ -474,7 +466,7 @@ def test_lint_imports_nothing_that_talks_to_a_cluster_or_renders() -> None:
     assert "template-engine" in done.stdout
 
 
-def test_a_composition_that_render_refuses_fails_lint(
+def test_lint_fails_for_a_composition_that_render_refuses(
     kanister: CommandLine, tmp_path: Path
 ) -> None:
     text = """\
@@ -648,7 +640,7 @@ def test_lint_and_render_refuse_a_wrong_input_of_a_built_in_function_at_the_same
     assert message.casefold() in finding["message"].casefold()
 
 
-def test_inputs_that_stand_elsewhere_and_functions_of_others_are_not_judged(
+def test_inputs_from_references_and_foreign_functions_are_not_checked(
     kanister: CommandLine,
 ) -> None:
     wrong = "{source: Inlin}"
@@ -678,14 +670,14 @@ def test_inputs_that_stand_elsewhere_and_functions_of_others_are_not_judged(
     ],
     ids=["by default", "error", "warning", "info"],
 )
-def test_it_ends_with_1_for_what_it_is_told_to_fail_on(
+def test_fail_on_sets_the_severity_for_exit_code_1(
     kanister: CommandLine, words: list[str], code: int
 ) -> None:
     assert kanister("lint", "-", *words, stdin=FINE + "x: 1\n").code == code
     assert kanister("lint", "-", *words, stdin=FINE).code == 0
 
 
-def test_a_file_in_which_all_is_well_has_no_row(kanister: CommandLine) -> None:
+def test_file_without_problems_has_no_row(kanister: CommandLine) -> None:
     text = FINE.replace("text: hi", "text: '{{ .Options.x }}'")
     assert "{{ .Options.x }}" in text
     assert kanister("lint", "-", stdin=text).out == ""
@@ -694,7 +686,7 @@ def test_a_file_in_which_all_is_well_has_no_row(kanister: CommandLine) -> None:
     assert finding["rule"] == "template-engine"
 
 
-def test_a_misspelt_field_of_a_pod_override_is_a_warning_since_api_servers_pass_over_it(
+def test_misspelt_field_of_a_pod_override_is_a_warning(
     kanister: CommandLine,
 ) -> None:
     phase = {
@@ -723,7 +715,7 @@ def test_a_misspelt_field_of_a_pod_override_is_a_warning_since_api_servers_pass_
     )
 
 
-def test_what_a_phase_would_create_is_read_before_it_has_to_be(kanister: CommandLine) -> None:
+def test_manifests_in_phases_are_checked(kanister: CommandLine) -> None:
     args = {"operation": "create", "namespace": "shop", "spec": "kind: [ConfigMap"}
     phase = {"func": "KubeOps", "name": "one", "args": args}
     text = json.dumps(

@@ -73,7 +73,7 @@ def found_on(cluster: MemoryCluster, namespace: str = "") -> list[Finding]:
     return [finding for finding in report.findings if finding.rule == "version-fallback"]
 
 
-def test_each_place_is_named_with_its_age_and_its_last_run(cluster: MemoryCluster) -> None:
+def test_findings_have_creation_time_and_last_run(cluster: MemoryCluster) -> None:
     since = blueprint(cluster, "shop", funcVersion="v9.0.0")
     blueprint(cluster, "billing", funcVersion="v8.0.0")
     actionset(cluster, "over", "complete")
@@ -85,13 +85,13 @@ def test_each_place_is_named_with_its_age_and_its_last_run(cluster: MemoryCluste
     assert second.as_dict()["since"] == since
 
 
-def test_one_namespace_is_judged_alone(cluster: MemoryCluster) -> None:
+def test_one_namespace_is_checked_separately(cluster: MemoryCluster) -> None:
     blueprint(cluster, "shop", funcVersion="v9.0.0")
     blueprint(cluster, "billing", funcVersion="v8.0.0")
     assert [finding.file for finding in found_on(cluster, "billing")] == ["Blueprint billing/b"]
 
 
-def test_a_namespace_that_is_not_there_is_no_clean_one(cluster: MemoryCluster) -> None:
+def test_missing_namespace_is_an_error(cluster: MemoryCluster) -> None:
     blueprint(cluster, "shop", funcVersion="v9.0.0")
     with pytest.raises(NamespaceUnknown) as refused:
         found_on(cluster, "shopp")
@@ -109,14 +109,14 @@ class Confined(MemoryCluster):
         return super().get(resource, name, **more)
 
 
-def test_who_may_not_see_namespaces_is_not_told_that_one_is_missing() -> None:
+def test_forbidden_namespaces_are_not_reported_as_missing() -> None:
     confined = Confined(clock=SystemClock())
     for definition in read_definitions("blueprints"):
         confined.create(definition)
     assert found_on(confined, "shopp") == []
 
 
-def test_an_actionset_that_is_over_is_history(cluster: MemoryCluster) -> None:
+def test_ended_actionsets_are_not_checked(cluster: MemoryCluster) -> None:
     blueprint(cluster, "shop")
     actionset(cluster, "over", "complete", preferredVersion="v9.0.0")
     assert found_on(cluster) == []
@@ -129,7 +129,7 @@ def test_an_actionset_that_is_over_is_history(cluster: MemoryCluster) -> None:
     ]
 
 
-def test_a_schedule_is_judged_beside_the_blueprint_of_its_namespace(
+def test_schedule_is_checked_with_the_blueprint_of_its_namespace(
     cluster: MemoryCluster,
 ) -> None:
     blueprint(cluster, "shop")

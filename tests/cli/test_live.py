@@ -152,7 +152,7 @@ OLD = Warned("FunctionVersionDeprecated", "KubeTask v0.0.0 is old")
 # What is drawn, and when
 
 
-def test_a_picture_replaces_the_one_before_and_leaves_what_was_there(glass: Glass) -> None:
+def test_display_is_replaced_and_earlier_output_stays(glass: Glass) -> None:
     glass.write("$ kanister-py run\n")
     screen = Screen(glass)
     screen.draw(["one", "two and more", "three"], above=[])
@@ -172,14 +172,14 @@ def test_a_picture_replaces_the_one_before_and_leaves_what_was_there(glass: Glas
     assert glass.terminal.text.endswith("\nzwei\n$")
 
 
-def test_a_line_wider_than_the_terminal_pushes_nothing_down(glass: Glass) -> None:
+def test_wide_lines_are_cut(glass: Glass) -> None:
     screen = Screen(glass)
     screen.draw(["x" * 200, "below"], above=[])
     screen.draw(["日" * 200, "below"], above=[])
     assert glass.terminal.text == "日" * 39 + "…\nbelow"
 
 
-def test_no_picture_is_drawn_twice(glass: Glass) -> None:
+def test_unchanged_display_is_not_redrawn(glass: Glass) -> None:
     clock = FakeClock()
     status = status_of(State.RUNNING, clock)
     with LiveView(glass, clock) as view:
@@ -199,7 +199,7 @@ def test_no_picture_is_drawn_twice(glass: Glass) -> None:
         assert "      │ table 1 of 3" in glass.terminal.text
 
 
-def test_the_log_line_of_a_phase_goes_when_the_phase_is_over(glass: Glass) -> None:
+def test_log_line_disappears_with_its_phase(glass: Glass) -> None:
     clock = FakeClock()
     status = status_of(State.RUNNING, clock)
     view = LiveView(glass, clock)
@@ -211,7 +211,7 @@ def test_the_log_line_of_a_phase_goes_when_the_phase_is_over(glass: Glass) -> No
     assert "first attempt" not in glass.terminal.text
 
 
-def test_warnings_are_said_once_above_the_picture(glass: Glass) -> None:
+def test_warnings_are_printed_once_above_the_display(glass: Glass) -> None:
     clock = FakeClock()
     status = status_of(State.RUNNING, clock, OLD, OLD)
     with LiveView(glass, clock) as view:
@@ -223,7 +223,7 @@ def test_warnings_are_said_once_above_the_picture(glass: Glass) -> None:
     assert text.index(OLD.message) < text.index("Run run-1")
 
 
-def test_a_terminal_that_became_narrower_loses_nothing_that_was_there(glass: Glass) -> None:
+def test_narrower_terminal_keeps_earlier_output(glass: Glass) -> None:
     glass.write("$ before\n")
     screen = Screen(glass)
     screen.draw(["a" * 70, "b" * 10], above=[])
@@ -242,7 +242,7 @@ def fail_while_shown(view: LiveView, clock: FakeClock) -> None:
         raise OSError("disk full")
 
 
-def test_an_exception_leaves_the_last_picture_and_gives_the_cursor_back(glass: Glass) -> None:
+def test_exception_keeps_the_display_and_restores_the_cursor(glass: Glass) -> None:
     clock = FakeClock()
     with pytest.raises(OSError, match="disk"):
         fail_while_shown(LiveView(glass, clock), clock)
@@ -252,7 +252,7 @@ def test_an_exception_leaves_the_last_picture_and_gives_the_cursor_back(glass: G
 
 
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
-def test_a_terminal_that_goes_away_takes_no_run_with_it(
+def test_run_continues_without_its_terminal(
     glass: Glass, monkeypatch: pytest.MonkeyPatch, term: str
 ) -> None:
     monkeypatch.setenv("TERM", term)
@@ -377,7 +377,7 @@ def without_times(text: str) -> str:
     return re.sub(r"\bhello-\w+|\bslow-\w+", "NAME", re.sub(r" *\b\d+\.\ds", " TIME", text))
 
 
-def test_hello_ends_with_its_final_state_and_summary_on_the_screen(
+def test_hello_shows_its_final_state_and_summary(
     session: Callable[..., Session],
 ) -> None:
     shown_on = session("run", "blueprints/hello/blueprint.yaml", "hello", "--pods", "processes")
@@ -396,7 +396,7 @@ def test_hello_ends_with_its_final_state_and_summary_on_the_screen(
     assert screen.count("Run NAME") == 1
 
 
-def test_control_c_on_a_terminal_tidies_up_says_what_was_left_and_gives_the_cursor_back(
+def test_control_c_runs_deferred_phases_and_restores_the_cursor(
     slow: str, tmp_path: Path, session: Callable[..., Session]
 ) -> None:
     shown_on = session("run", slow, "slow", "--pods=processes", "--state", str(tmp_path / "state"))
@@ -419,7 +419,7 @@ def test_control_c_on_a_terminal_tidies_up_says_what_was_left_and_gives_the_curs
     assert "^C" not in shown
 
 
-def test_a_second_control_c_stops_at_once_and_says_what_is_under_way(
+def test_second_control_c_stops_at_once_and_lists_running_phases(
     slow: str, tmp_path: Path, session: Callable[..., Session]
 ) -> None:
     shown_on = session("run", slow, "slow", "--pods=processes", "--state", str(tmp_path / "state"))

@@ -70,7 +70,7 @@ def test_objects_are_listed(kanister: CommandLine, profile: Path, location: Loca
     assert (listed["key"], listed["size"]) == ("team/a", 5)
 
 
-def test_uploads_that_a_kill_left_behind_are_listed(
+def test_unfinished_uploads_are_listed(
     kanister: CommandLine, profile: Path, location: Location
 ) -> None:
     words = [sys.executable, "-c", PUSH, *location[1:4], *location.credential[:2]]

@@ -21,13 +21,13 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert [name for name in COMMANDS if f"  {name} " not in out] == []
 
 
-def test_no_command_at_all_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_printed_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out.startswith("usage: kanister-py")
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *ALIASES])
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"usage: kanister-py {ALIASES.get(command, command)}")
@@ -55,7 +55,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
         ),
     ],
 )
-def test_a_command_line_that_cannot_be_read_ends_with_64(
+def test_malformed_command_line_exits_with_64(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 64
@@ -65,11 +65,11 @@ def test_a_command_line_that_cannot_be_read_ends_with_64(
     assert len(err.splitlines()) == 1
 
 
-def test_the_version_is_the_one_that_is_installed(kanister: CommandLine) -> None:
+def test_version_is_that_of_the_installed_package(kanister: CommandLine) -> None:
     assert kanister("--version").out == "kanister-py 0.2.0\n"
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(plugin_folder: Path) -> None:
+def test_reader_that_goes_away_is_not_an_error(plugin_folder: Path) -> None:
     command = f"{sys.executable} -m kanister_py functions list -o json | head -c 1"
     done = subprocess.run(
         ["bash", "-c", command],
@@ -109,12 +109,12 @@ def test_a_closed_stream_is_an_empty_one(command: str, code: int) -> None:
 
 
 @pytest.mark.parametrize("words", ["--help", "functions list"])
-def test_a_full_disk_under_the_output_is_told_in_one_line(words: str) -> None:
+def test_full_disk_is_reported_in_one_line(words: str) -> None:
     done = shell(f"kanister-py {words} >/dev/full")
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
-def test_a_defect_shows_one_line_and_no_traceback(
+def test_defect_is_reported_in_one_line_without_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(COMMANDS, "nosuchmodule", "is not there")
@@ -149,7 +149,7 @@ def test_a_defect_shows_one_line_and_no_traceback(
         ),
     ],
 )
-def test_a_command_line_that_cannot_be_read_says_where_and_what_was_meant(
+def test_malformed_command_line_names_the_verb_and_a_suggestion(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 64
@@ -211,7 +211,7 @@ class TestTheEnvironment:
         parser.add_argument("--most", type=int)
         return parser
 
-    def test_a_flag_that_is_not_given_comes_from_there(self) -> None:
+    def test_variable_is_the_default_of_a_flag(self) -> None:
         args = self.parser(
             KANISTER_PY_LINT_TARGET_RELEASE="1.2.0",
             KANISTER_PY_LINT_ONLY_REMOVED="true",
@@ -227,7 +227,7 @@ class TestTheEnvironment:
             "most": 3,
         }
 
-    def test_the_command_line_comes_first(self) -> None:
+    def test_flags_override_variables(self) -> None:
         parser = self.parser(KANISTER_PY_LINT_OUTPUT="json")
         assert parser.parse_args(["--output", "table"]).output == "table"
 
@@ -239,12 +239,12 @@ class TestTheEnvironment:
             pytest.param("MOST", "many", "invalid int value", id="no number"),
         ],
     )
-    def test_a_bad_value_there_is_refused_with_its_name(
+    def test_invalid_value_is_refused_with_its_variable(
         self, name: str, value: str, problem: str
     ) -> None:
         with pytest.raises(CommandLineError, match=problem) as refused:
             self.parser(**{f"KANISTER_PY_LINT_{name}": value}).parse_args([])
         assert f"KANISTER_PY_LINT_{name}" in str(refused.value)
 
-    def test_help_says_which_variable_stands_for_a_flag(self) -> None:
+    def test_help_names_the_environment_variables(self) -> None:
         assert "KANISTER_PY_LINT_TARGET_RELEASE" in self.parser().format_help()

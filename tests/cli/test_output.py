@@ -49,7 +49,7 @@ def test_the_environment_turns_colours_off(
     assert not has_colours(Terminal())
 
 
-def test_columns_line_up_whatever_is_in_them() -> None:
+def test_columns_are_aligned() -> None:
     rows: list[Sequence[Cell]] = [
         ("KubeTask", Tint("stable", "green")),
         ("日本", "x"),
@@ -75,7 +75,7 @@ def test_each_problem_of_a_document_has_a_line() -> None:
     ]
 
 
-def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
+def test_user_errors_and_defects_have_different_messages() -> None:
     def message_of(error: Exception) -> str:
         return "|".join(map(text_of, error_lines(error)))
 
@@ -89,14 +89,14 @@ def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
     )
 
 
-def test_a_cluster_without_our_definitions_is_told_how_it_gets_them() -> None:
+def test_missing_definitions_are_reported_with_their_fix() -> None:
     (ours,) = error_lines(NoMatch('no matches for kind "ActionSet" in version "cr.kanister.io/v1"'))
     assert text_of(ours).endswith("; `kanister-py crds install` installs missing definitions")
     (theirs,) = error_lines(NoMatch('no matches for kind "Bucket" in version "acme.example/v1"'))
     assert "crds install" not in text_of(theirs)
 
 
-def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> None:
+def test_errors_escape_control_characters() -> None:
     (line,) = error_lines(FunctionNotRegistered("\x1b[2J\u202egnp"))
     assert text_of(line) == r"error: Requested function {\x1b[2J\u202egnp} has not been registered"
 
@@ -115,14 +115,14 @@ def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> No
         pytest.param("日本語\u3000e\u0301 ✓", "日本語\u3000e\u0301 ✓", id="signs of the world"),
     ],
 )
-def test_what_a_terminal_would_obey_is_written_out(text: str, want: str) -> None:
+def test_control_characters_are_written_as_escapes(text: str, want: str) -> None:
     assert printable(text) == want
     assert text_of(["", Tint(text, "red")]) == want
     assert shown(Tint(text, "red"), Terminal()) == f"\x1b[31m{want}\x1b[0m"
 
 
 @given(st.text())
-def test_nothing_that_is_shown_acts_on_a_terminal(text: str) -> None:
+def test_shown_lines_escape_control_characters(text: str) -> None:
     assert not {unicodedata.category(character) for character in text_of(text)} & {
         "Cc",
         "Cf",
@@ -132,7 +132,7 @@ def test_nothing_that_is_shown_acts_on_a_terminal(text: str) -> None:
     assert width_of(text) == width_of(text_of(text))
 
 
-def test_what_pods_print_goes_into_a_pipe_as_it_is_and_steers_no_terminal() -> None:
+def test_lines_of_pods_are_escaped_on_a_terminal_only() -> None:
     pipe, screen = io.StringIO(), Terminal()
     for stream in (pipe, screen):
         put_printed("backup/\x07 | ", "\x1b[2Jred", stream)
@@ -140,7 +140,7 @@ def test_what_pods_print_goes_into_a_pipe_as_it_is_and_steers_no_terminal() -> N
     assert screen.getvalue() == "backup/\\x07 | \\x1b[2Jred\n"
 
 
-def test_documents_go_into_a_pipe_as_they_are_and_steer_no_terminal(
+def test_documents_are_escaped_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for stream, want in ((io.StringIO(), "a: \u202eb\n\tc\n"), (Terminal(), "a: \\u202eb\n\tc\n")):
@@ -164,5 +164,5 @@ PLAIN = st.recursive(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["C"])), PLAIN, min_size=1))
-def test_what_is_written_as_yaml_is_read_back_as_it_was(value: object) -> None:
+def test_yaml_output_can_be_read_back(value: object) -> None:
     assert parse_document(dump_yaml(value)).value == value

@@ -40,7 +40,7 @@ PLAN = ("plan", "-", "tell", "--option", "who=you")
 
 
 class TestPlan:
-    def test_says_what_would_be_done(self, kanister: CommandLine, tmp_path: Path) -> None:
+    def test_plan_shows_phases_and_arguments(self, kanister: CommandLine, tmp_path: Path) -> None:
         (tmp_path / "c.yaml").write_text(CONFIG)
         words = (*PLAN, "-f", str(tmp_path), "--object", "ConfigMap/c")
         done = kanister(*words, stdin=BLUEPRINT)
@@ -53,7 +53,7 @@ class TestPlan:
         assert data["phases"][1]["args"]["to"] == "me"
         assert yaml.safe_load(kanister(*words, "-o", "yaml", stdin=BLUEPRINT).out) == data
 
-    def test_says_all_that_one_phase_lacks_on_a_line_each(self, kanister: CommandLine) -> None:
+    def test_each_problem_of_a_phase_has_a_line(self, kanister: CommandLine) -> None:
         lacking = BLUEPRINT.replace('{to: "{{ .Object.data.to }}"', '{tow: "x", by: "y"')
         out = kanister(*PLAN, stdin=lacking).out
         lines = [line for line in out.splitlines() if line.startswith("   error: tell/tell args")]
@@ -63,7 +63,7 @@ class TestPlan:
             "argument tow is not supported; did you mean to?",
         ]
 
-    def test_for_a_release_to_come_says_what_could_not_run(self, kanister: CommandLine) -> None:
+    def test_target_release_shows_removed_versions(self, kanister: CommandLine) -> None:
         described = json.loads(kanister("functions", "describe", "Notify", "-o", "json").out)
         release = f"{described['source']}=1.3.0"
         done = kanister(*PLAN, "--target-release", release, stdin=BLUEPRINT)
@@ -78,7 +78,7 @@ class TestPlan:
             pytest.param("false", "false", "if is false", id="false"),
         ],
     )
-    def test_says_of_a_phase_whose_if_is_no_that_it_is_skipped(
+    def test_phase_with_a_false_condition_is_skipped(
         self, kanister: CommandLine, condition: str, rendered: str, why: str
     ) -> None:
         text = BLUEPRINT.replace("- name: tell\n", f"- name: tell\n      if: '{condition}'\n")
@@ -89,9 +89,7 @@ class TestPlan:
         _, tell = json.loads(kanister(*words, "-o", "json", stdin=text).out)["phases"]
         assert (tell["if"], tell["skipped"]) == (rendered, why)
 
-    def test_lists_what_was_not_given_with_the_flag_that_gives_it(
-        self, kanister: CommandLine
-    ) -> None:
+    def test_missing_inputs_are_listed_with_their_flags(self, kanister: CommandLine) -> None:
         reads = "{{ .Secrets.s.Data.x }}{{ .ConfigMaps.c.Data.y }}{{ .Deployment.Name }}"
         objects = "objects: {k: {kind: Secret, name: nope, namespace: shop}}"
         left = "    outputArtifacts: {x: {keyValue: {p: '{{ .Profile.Location.Bucket }}'}}}\n"
@@ -117,7 +115,7 @@ class TestPlan:
         assert sorted(data["notGiven"]) == sorted(want)
         assert [entry["path"] for entry in data["unknown"]] == ["outputArtifacts.x.keyValue.p"]
 
-    def test_names_what_is_wrong_outside_of_every_phase(self, kanister: CommandLine) -> None:
+    def test_errors_outside_of_phases_are_listed(self, kanister: CommandLine) -> None:
         left = "    outputArtifacts: {x: {keyValue: {p: '{{ .Phases.zzz.Output.path }}'}}}\n"
         text = BLUEPRINT.replace("    phases:\n", f"{left}    phases:\n")
         done = kanister(*PLAN, stdin=text)
@@ -128,7 +126,7 @@ class TestPlan:
         (error,) = json.loads(kanister(*PLAN, "-o", "json", stdin=text).out)["errors"]
         assert problem == f"error: {error}"
 
-    def test_of_an_action_that_is_not_there_fails(self, kanister: CommandLine) -> None:
+    def test_unknown_action_fails(self, kanister: CommandLine) -> None:
         done = kanister("plan", "-", "sing", stdin=BLUEPRINT)
         assert (done.code, done.out) == (1, "")
         assert "sing" in done.err
@@ -153,7 +151,7 @@ class TestGraph:
         assert alone.code == 1
         assert "add the Blueprint's file" in alone.err
 
-    def test_has_nothing_to_draw_in_other_files(self, kanister: CommandLine) -> None:
+    def test_other_files_are_refused(self, kanister: CommandLine) -> None:
         done = kanister("graph", "-", stdin="a: 1\n")
         assert (done.code, done.out) == (1, "")
 
@@ -171,12 +169,12 @@ class TestRbac:
         assert cluster_role["kind"] == "ClusterRole"
         assert "Greet does not declare its accesses" in done.err
 
-    def test_of_an_action_that_is_not_there_fails(self, kanister: CommandLine) -> None:
+    def test_unknown_action_fails(self, kanister: CommandLine) -> None:
         done = kanister("rbac", "-", "--action", "tel", stdin=BLUEPRINT)
         assert done.code == 1
         assert "There is no action tel, only tell" in done.err
 
-    def test_allow_to_read_the_object_that_it_will_act_on(self, kanister: CommandLine) -> None:
+    def test_roles_allow_reading_the_object(self, kanister: CommandLine) -> None:
         without = kanister("rbac", "-", stdin=BLUEPRINT)
         assert "tell reads its object, whose kind is unknown" in without.err
         assert without.out == ""
@@ -197,7 +195,7 @@ class TestRbac:
             pytest.param("Namespace/shop", "", id="a namespace"),
         ],
     )
-    def test_of_an_object_without_namespace_is_for_the_cluster(
+    def test_cluster_scoped_object_needs_a_cluster_role(
         self, kanister: CommandLine, words: str, group: str
     ) -> None:
         done = kanister("rbac", "-", "--object", words, stdin=BLUEPRINT)
@@ -205,7 +203,7 @@ class TestRbac:
         assert role["kind"] == "ClusterRole"
         assert [rule["apiGroups"] for rule in role["rules"]] == [[group]]
 
-    def test_of_an_object_that_nobody_can_read_fails(self, kanister: CommandLine) -> None:
+    def test_malformed_object_fails(self, kanister: CommandLine) -> None:
         done = kanister("rbac", "-", "--object", "Sandwich/c", stdin=BLUEPRINT)
         assert (done.code, done.out) == (64, "")
         assert "there is no kind Sandwich" in done.err

@@ -48,9 +48,7 @@ def profile(kanister: CommandLine, location: Location, tmp_path: Path) -> Path:
     return file
 
 
-def test_a_profile_that_was_made_can_be_used(
-    kanister: CommandLine, profile: Path, location: Location
-) -> None:
+def test_created_profile_is_valid(kanister: CommandLine, profile: Path, location: Location) -> None:
     secret, printed = yaml.safe_load_all(profile.read_text())
     assert (secret["kind"], printed["kind"]) == ("Secret", "Profile")
     done = kanister("profile", "validate", "-f", str(profile))
@@ -68,7 +66,7 @@ def test_a_profile_that_was_made_can_be_used(
         pytest.param({"type": "ftp"}, "schema", "InvalidProfile", id="type"),
     ],
 )
-def test_what_is_wrong_with_a_profile_is_told(
+def test_invalid_profiles_are_reported(
     kanister: CommandLine, profile: Path, wrong: dict[str, str], failed: str, reason: str
 ) -> None:
     secret, printed = yaml.safe_load_all(profile.read_text())
@@ -100,7 +98,7 @@ def test_what_is_wrong_with_a_profile_is_told(
     ("moment", "failed"),
     [("LIST", "reachable"), ("PUT", "write"), ("^GET", "read"), ("POST", "delete")],
 )
-def test_a_store_that_fails_is_told_in_one_line(
+def test_failing_store_is_reported_in_one_line(
     kanister: CommandLine,
     profile: Path,
     location: Location,
@@ -127,7 +125,7 @@ def test_a_store_that_fails_is_told_in_one_line(
     store.delete(left)
 
 
-def test_the_schema_alone_asks_nothing_of_the_store(kanister: CommandLine, profile: Path) -> None:
+def test_schema_only_does_not_contact_the_store(kanister: CommandLine, profile: Path) -> None:
     text = profile.read_text().replace("http://127.0.0.1:", "http://127.0.0.1:1")
     profile.write_text(text)
     done = kanister("profile", "validate", "-f", str(profile), "--schema-only")
@@ -136,7 +134,7 @@ def test_the_schema_alone_asks_nothing_of_the_store(kanister: CommandLine, profi
     assert outcomes == ["passed", *["skipped"] * 5]
 
 
-def test_what_is_in_the_store_is_listed(
+def test_objects_of_the_store_are_listed(
     kanister: CommandLine, profile: Path, location: Location
 ) -> None:
     store = object_stores().open(location)
@@ -177,7 +175,7 @@ def test_what_is_in_the_store_is_listed(
         pytest.param(["file", "--endpoint", "/tmp/x"], "secrets.kanister.io/filestore", id="file"),
     ],
 )
-def test_a_credential_of_more_than_a_pair_has_its_type(
+def test_credential_with_more_fields_has_a_type(
     kanister: CommandLine, words: list[str], credential: str
 ) -> None:
     kind, *flags = words
@@ -187,7 +185,7 @@ def test_a_credential_of_more_than_a_pair_has_its_type(
     assert printed["credential"]["type"] == "secret"
 
 
-def test_a_credential_that_is_missing_is_asked_for(
+def test_missing_credential_is_reported(
     kanister: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
@@ -206,7 +204,7 @@ def test_a_credential_that_is_missing_is_asked_for(
         pytest.param(["file", "mine", "--endpoint", "relative"], "--endpoint", id="no folder"),
     ],
 )
-def test_what_no_profile_can_have_is_refused_by_its_flag(
+def test_invalid_values_are_refused_with_their_flag(
     kanister: CommandLine, words: list[str], flag: str
 ) -> None:
     done = kanister(
@@ -216,9 +214,7 @@ def test_what_no_profile_can_have_is_refused_by_its_flag(
     assert f"{flag} " in done.err
 
 
-def test_to_look_into_a_folder_that_is_not_there_makes_none(
-    kanister: CommandLine, tmp_path: Path
-) -> None:
+def test_validation_does_not_create_a_missing_folder(kanister: CommandLine, tmp_path: Path) -> None:
     folder, file = tmp_path / "stores", tmp_path / "file.yaml"
     made = kanister("profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder))
     file.write_text(made.out)
@@ -233,9 +229,7 @@ def test_to_look_into_a_folder_that_is_not_there_makes_none(
     assert not folder.exists()
 
 
-def test_a_folder_that_is_there_can_be_used_and_keeps_no_probe(
-    kanister: CommandLine, tmp_path: Path
-) -> None:
+def test_existing_folder_is_valid_and_keeps_no_probe(kanister: CommandLine, tmp_path: Path) -> None:
     folder, file = tmp_path / "stores", tmp_path / "file.yaml"
     folder.mkdir()
     done = kanister("profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder))
@@ -246,7 +240,7 @@ def test_a_folder_that_is_there_can_be_used_and_keeps_no_probe(
 
 
 @pytest.mark.parametrize("words", [["profile", "validate", "--schema-only", "-f"], ["lint"]])
-def test_misspelt_keys_are_named_with_those_that_are_meant(
+def test_misspelt_keys_are_reported_with_suggestions(
     kanister: CommandLine, profile: Path, words: list[str]
 ) -> None:
     secret, printed = yaml.safe_load_all(profile.read_text())

@@ -142,7 +142,7 @@ def function(name: str, package: str = "", **annotations: str) -> str:
 
 
 class TestWhatIsPrinted:
-    def test_an_xr_and_its_resources_without_naming_any_function(self, render: Render) -> None:
+    def test_built_in_functions_need_no_functions_file(self, render: Render) -> None:
         code, (xr, resource), err = render()
         assert code == 0
         assert xr["spec"] == {
@@ -159,7 +159,7 @@ class TestWhatIsPrinted:
         assert resource["data"] == {"r": "eu"}
         assert err == ""
 
-    def test_the_prefixed_name_of_a_package_is_stood_in_for_and_that_is_said(
+    def test_prefixed_package_name_is_replaced_with_a_note(
         self, write: Write, render: Render
     ) -> None:
         name = "crossplane-contrib-function-patch-and-transform"
@@ -168,9 +168,7 @@ class TestWhatIsPrinted:
         assert (code, len(documents)) == (0, 2)
         assert f"built in, is used in place of {name}" in err
 
-    def test_results_context_and_the_whole_xr_are_printed_when_asked_for(
-        self, render: Render
-    ) -> None:
+    def test_flags_print_results_context_and_the_full_xr(self, render: Render) -> None:
         _, documents, _ = render("-r", "-c", "-x", "--context-values", 'k={"a": [1, 2]},l=3')
         assert documents[0]["spec"]["region"] == "eu"
         kinds = [document["kind"] for document in documents]
@@ -178,7 +176,7 @@ class TestWhatIsPrinted:
         assert documents[-1]["fields"]["k"] == {"a": [1, 2]}
         assert documents[-1]["fields"]["l"] == 3
 
-    def test_json_tells_how_each_step_went(
+    def test_json_contains_the_outcome_of_steps(
         self, render: Render, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["render", "xr.yaml", "composition.yaml", "-o", "json", "-r"]) == 0
@@ -190,9 +188,7 @@ class TestWhatIsPrinted:
         assert (step["calls"], step["cached"], step["worst"]) == (1, False, "Normal")
         assert found["results"][0]["reason"] == "SelectComposition"
 
-    def test_several_xrs_are_composed_side_by_side_in_their_order(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_several_xrs_are_printed_in_order(self, write: Write, render: Render) -> None:
         names = [f"shop-{number}" for number in range(5)]
         write(xr="---\n".join(XR.replace("shop", name) for name in names))
         code, documents, _ = render()
@@ -206,7 +202,7 @@ class TestWhatIsPrinted:
         ]
         assert owners == names
 
-    def test_what_is_observed_goes_to_the_xr_that_it_is_labelled_with(
+    def test_observed_resources_belong_to_the_xr_of_their_label(
         self, write: Write, render: Render
     ) -> None:
         write(
@@ -262,7 +258,7 @@ class TestWhatIsPrinted:
         assert code == 0
         assert documents[1]["data"] == {"r": "eu"}
 
-    def test_a_composition_of_the_old_mode_may_leave_out_what_its_api_server_filled_in(
+    def test_old_mode_composition_may_omit_defaulted_fields(
         self, write: Write, render: Render
     ) -> None:
         text = yaml.safe_load(composition())
@@ -306,9 +302,7 @@ class TestWhatIsPrinted:
             "resourceRefs": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "old"}],
         }
 
-    def test_a_revision_that_the_xr_holds_on_to_stays_the_one_it_names(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_pinned_composition_revision_is_kept(self, write: Write, render: Render) -> None:
         spec = "{{ .observed.composite.resource.spec.crossplane.compositionRevisionRef.name }}"
         machinery = {"compositionRevisionRef": {"name": "apps-old"}}
         write(composition=composition(templating(resource_with(f"data: {{seen: '{spec}'}}\n"))))
@@ -337,15 +331,13 @@ class TestWhatIsPrinted:
             "compositionRevisionRef": {"name": "apps-1234567"},
         }
 
-    def test_a_step_that_is_skipped_is_told(self, write: Write, render: Render) -> None:
+    def test_skipped_step_is_reported(self, write: Write, render: Render) -> None:
         write(composition=composition(patching(when="'nothing' in context")))
         code, documents, err = render()
         assert (code, len(documents)) == (0, 1)
         assert "note: step patch is skipped: its when is false: 'nothing' in context" in err
 
-    def test_a_trace_says_how_each_step_wanted_to_be_run(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_trace_shows_the_settings_of_steps(self, write: Write, render: Render) -> None:
         retry = {"limit": 2, "on": ["FunctionTimedOut"]}
         settings: dict[str, Any] = {
             "timeout": "2s",
@@ -368,9 +360,7 @@ class TestWhatIsPrinted:
         assert second["settings"] == {**settings, "ttl": "5m0s"}
         assert second["calls"] == 1
 
-    def test_a_trace_ends_with_the_step_that_could_not_be_asked(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_trace_ends_with_the_unreachable_step(self, write: Write, render: Render) -> None:
         write(
             composition=composition(
                 patching(),
@@ -383,7 +373,7 @@ class TestWhatIsPrinted:
         assert err.count("Requested function {none} has not been registered") == 2
 
     @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-    def test_an_environment_config_counts_in_either_of_its_versions(
+    def test_environment_configs_of_both_versions_are_used(
         self, version: str, write: Write, render: Render
     ) -> None:
         asks = {
@@ -403,7 +393,7 @@ class TestWhatIsPrinted:
         assert code == 0, err
         assert documents[1]["data"] == {"z": "a"}
 
-    def test_one_object_under_two_names_is_printed_twice_and_told(
+    def test_object_with_two_names_is_printed_twice_with_a_warning(
         self, write: Write, render: Render
     ) -> None:
         key = "gotemplating.fn.crossplane.io/composition-resource-name"
@@ -422,7 +412,7 @@ class TestWhatIsPrinted:
 class TestWhatTheEngineAnswers:
     """Cases in which the original's engine answers otherwise than one might think."""
 
-    def test_a_composition_that_the_xr_does_not_name_is_rendered_and_selected(
+    def test_composition_of_the_command_line_is_selected(
         self, write: Write, render: Render
     ) -> None:
         write(
@@ -448,7 +438,7 @@ class TestWhatTheEngineAnswers:
             ),
         ],
     )
-    def test_an_xr_that_is_paused_or_goes_calls_no_function(
+    def test_paused_and_deleted_xrs_call_no_functions(
         self, write: Write, render: Render, metadata: str, conditions: list[str]
     ) -> None:
         write(
@@ -463,7 +453,7 @@ class TestWhatTheEngineAnswers:
         ] == conditions
         assert len(documents) == 1
 
-    def test_what_is_observed_without_a_name_is_not_there(
+    def test_observed_resource_without_a_name_is_ignored(
         self, write: Write, render: Render
     ) -> None:
         write(
@@ -480,9 +470,7 @@ class TestWhatTheEngineAnswers:
 
 
 class TestSecrets:
-    def test_what_goes_into_a_pipe_is_what_was_composed_unless_asked_otherwise(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_pipe_gets_unmasked_secrets_by_default(self, write: Write, render: Render) -> None:
         write(composition=composition(templating(SECRET)))
         _, documents, err = render()
         assert documents[1]["data"] == {"password": "aHVudGVyMg=="}
@@ -491,7 +479,7 @@ class TestSecrets:
         assert documents[1]["data"] == {"password": "**REDACTED**"}
         assert "--show-secrets prints them" in err
 
-    def test_a_terminal_shows_no_data_of_secrets_unless_asked_for(
+    def test_terminal_masks_secrets(
         self, write: Write, render: Render, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(composition=composition(templating(SECRET)))
@@ -499,9 +487,7 @@ class TestSecrets:
         assert render()[1][1]["data"] == {"password": "**REDACTED**"}
         assert render("--show-secrets")[1][1]["data"] == {"password": "aHVudGVyMg=="}
 
-    def test_a_credential_that_a_function_gives_away_is_masked_wherever_it_stands(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_credentials_in_results_are_masked(self, write: Write, render: Render) -> None:
         reference = {"namespace": "vault", "name": "s"}
         given = [{"name": "c", "source": "Secret", "secretRef": reference}]
         credentials = '{{ (getCredentialData . "c").token | toString }}'
@@ -525,9 +511,7 @@ class TestSecrets:
         assert "not ***" in err
         assert "open-sesame" not in err
 
-    def test_a_composed_secret_that_a_later_step_complains_of_is_masked_for_logs(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_composed_secrets_in_messages_are_masked(self, write: Write, render: Render) -> None:
         password = ".desired.resources.s.resource.data.password | b64dec"
         fails = f'{{{{ fail (printf "not %s" ({password})) }}}}'
         write(composition=composition(templating(SECRET), templating(fails, step="check")))
@@ -558,7 +542,7 @@ class TestSecrets:
         _, _, err = render(*words, "--show-secrets")
         assert "b3Blbi1zZXNhbWU=" in err
 
-    def test_connection_details_of_what_is_observed_are_read_from_the_secret_that_it_names(
+    def test_connection_details_of_observed_resources_come_from_their_secret(
         self, write: Write, render: Render
     ) -> None:
         details = '(getComposedConnectionDetails . "db").password | toString'
@@ -610,7 +594,7 @@ class TestSecrets:
 
 
 class TestWhatRunsAFunction:
-    def test_a_program_that_reads_stdin(self, write: Write, render: Render) -> None:
+    def test_program_is_called_with_stdin(self, write: Write, render: Render) -> None:
         Path("fn.py").write_text(
             "import json, sys\n"
             "request = json.load(sys.stdin)\n"
@@ -628,7 +612,9 @@ class TestWhatRunsAFunction:
         assert (code, err) == (0, "")
         assert documents[1]["data"] == {"a": "b"}
 
-    def test_a_python_class_that_lies_beside(self, write: Write, render: Render) -> None:
+    def test_python_class_in_the_working_folder_is_called(
+        self, write: Write, render: Render
+    ) -> None:
         Path("own_function_of_test.py").write_text(
             "from kanister_py.ports.composition_function import CompositionFunction\n"
             "class Own(CompositionFunction):\n"
@@ -647,7 +633,7 @@ class TestWhatRunsAFunction:
         assert documents[1]["metadata"]["name"] == "p"
 
     @pytest.mark.parametrize("runtime", ["Process", "Python", "InProcess"])
-    def test_a_number_that_no_double_holds_is_the_same_whatever_runs_a_function(
+    def test_large_integers_are_kept_by_all_runtimes(
         self, write: Write, render: Render, runtime: str
     ) -> None:
         own = (
@@ -688,7 +674,7 @@ class TestWhatRunsAFunction:
         assert documents[1]["spec"] == want
         assert "cannot be represented as a double" in err
 
-    def test_a_function_that_is_served_elsewhere_answers_as_the_one_that_is_built_in(
+    def test_served_function_responds_as_the_built_in_one(
         self, write: Write, render: Render
     ) -> None:
         name = "function-patch-and-transform"
@@ -724,7 +710,7 @@ class TestWhatRunsAFunction:
             if served.stderr is not None:
                 served.stderr.close()
 
-    def test_a_function_that_is_not_running_may_be_one_that_is_built_in(
+    def test_unreachable_function_suggests_the_built_in_one(
         self, write: Write, render: Render
     ) -> None:
         name = "function-patch-and-transform"
@@ -745,7 +731,7 @@ class TestWhatRunsAFunction:
             pytest.param({"runtime": "Docker"}, id="its annotation says Docker"),
         ],
     )
-    def test_a_container_is_refused_with_the_ways_out(
+    def test_container_is_refused_with_the_alternatives(
         self, write: Write, render: Render, annotations: dict[str, str]
     ) -> None:
         step = {"step": "own", "functionRef": {"name": "function-own"}}
@@ -757,16 +743,14 @@ class TestWhatRunsAFunction:
         for hint in ("Development", "runtime-command", "runtime-entry-point", "InProcess"):
             assert hint in err
 
-    def test_a_container_that_no_step_needs_keeps_nobody_from_rendering(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_unused_container_function_is_ignored(self, write: Write, render: Render) -> None:
         unused = function("function-own")
         used = function("function-patch-and-transform", runtime="InProcess")
         write(functions=f"{used}---\n{unused}")
         code, documents, err = render("functions.yaml")
         assert (code, len(documents)) == (0, 2), err
 
-    def test_a_package_of_upstream_is_stood_in_for_whatever_its_registry(
+    def test_upstream_package_is_replaced_by_the_built_in_function(
         self, write: Write, render: Render
     ) -> None:
         package = (
@@ -788,7 +772,7 @@ class TestWhatRunsAFunction:
             pytest.param({"runtime": "Python", "entry": "x"}, "module:Class", id="no class"),
         ],
     )
-    def test_an_annotation_that_says_nothing_useful_is_told_with_its_place(
+    def test_invalid_annotation_is_reported_with_its_place(
         self, write: Write, render: Render, annotations: dict[str, str], problem: str
     ) -> None:
         write(functions=function("function-own", **annotations))
@@ -856,7 +840,7 @@ class TestWhatIsRefused:
             pytest.param({"metadata": {}}, "the XR has no name", id="no name"),
         ],
     )
-    def test_an_xr_that_this_composition_is_not_for(
+    def test_xr_of_another_kind_is_refused(
         self, write: Write, render: Render, change: dict[str, Any], refusal: str
     ) -> None:
         write(xr=yaml.safe_dump({**yaml.safe_load(XR), **change}))
@@ -864,7 +848,7 @@ class TestWhatIsRefused:
         assert (code, documents) == (1, [])
         assert refusal in err
 
-    def test_yaml_that_grows_when_it_is_read(self, write: Write, render: Render) -> None:
+    def test_yaml_with_expanding_aliases_is_refused(self, write: Write, render: Render) -> None:
         bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
         for before, name in zip("abcdefg", "bcdefgh", strict=True):
             bomb += f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
@@ -873,7 +857,7 @@ class TestWhatIsRefused:
         assert code == 1
         assert "xr.yaml" in err
 
-    def test_a_template_that_grows_when_it_is_rendered(self, write: Write, render: Render) -> None:
+    def test_template_with_huge_output_is_refused(self, write: Write, render: Render) -> None:
         bomb = '{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}'
         write(composition=composition(templating(bomb)))
         code, _, err = render()
@@ -881,17 +865,13 @@ class TestWhatIsRefused:
         assert 'pipeline step "template"' in err
         assert "function function-go-templating, revision" in err
 
-    def test_a_field_that_nobody_reads_is_told_with_its_line(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_unknown_field_is_reported_with_its_line(self, write: Write, render: Render) -> None:
         write(composition=composition(patching(wenn="true")))
         code, _, err = render()
         assert code == 0
         assert "spec.pipeline[0].wenn: Unknown field; did you mean when?" in err
 
-    def test_an_input_with_a_field_that_its_function_does_not_know(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_unknown_field_of_an_input_is_refused(self, write: Write, render: Render) -> None:
         step = patching()
         step["input"]["resorces"] = []
         write(composition=composition(step))
@@ -901,7 +881,7 @@ class TestWhatIsRefused:
         assert 'unknown name "resorces"' in err
         assert "function function-patch-and-transform, revision" in err
 
-    def test_what_is_observed_must_say_which_resource_it_is(
+    def test_observed_resource_must_have_a_resource_name(
         self, write: Write, render: Render
     ) -> None:
         write(observed="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: team-a}\n")
@@ -923,13 +903,13 @@ class TestWhatIsRefused:
             (("--context-values", "k=1 2"), "--context-values: found '2' after the value of k"),
         ],
     )
-    def test_a_flag_that_cannot_be_read_is_named(
+    def test_malformed_flag_is_named(
         self, words: tuple[str, ...], problem: str, render: Render
     ) -> None:
         code, _, err = render(*words)
         assert (code, "rgument " + problem in err) == (64, True), err
 
-    def test_a_condition_that_cannot_be_read_is_told_with_its_place(
+    def test_invalid_condition_is_reported_with_its_place(
         self, write: Write, render: Render
     ) -> None:
         write(composition=composition(patching(when="1 +")))
@@ -938,11 +918,11 @@ class TestWhatIsRefused:
         assert "composition.yaml:" in err
         assert "spec.pipeline[0].when: CEL expression '1 +': a value expected" in err
 
-    def test_a_folder_of_schemas_that_is_not_there(self, render: Render) -> None:
+    def test_missing_folder_of_schemas_is_refused(self, render: Render) -> None:
         code, documents, err = render("--required-schemas", "nowhere")
         assert (code, documents, err) == (1, [], "error: nowhere: No such folder\n")
 
-    def test_credentials_that_are_no_secrets(self, render: Render) -> None:
+    def test_credentials_must_be_secrets(self, render: Render) -> None:
         code, documents, err = render("--function-credentials", "xr.yaml")
         assert (code, documents) == (1, [])
         assert err == ("error: xr.yaml:2:1: kind: Must be a Secret, found XApp of example.org/v1\n")
@@ -962,7 +942,7 @@ class TestSuites:
     def suite(self, *cases: dict[str, Any]) -> str:
         return yaml.safe_dump({**SUITE, "cases": [{"xr": "xr.yaml", **case} for case in cases]})
 
-    def test_expectations_that_are_met(self, write: Write, render: Render, tmp_path: Path) -> None:
+    def test_met_expectations_pass(self, write: Write, render: Render, tmp_path: Path) -> None:
         write(
             suite=self.suite(
                 {
@@ -1020,7 +1000,7 @@ class TestSuites:
             pytest.param({"golden": "none.yaml"}, "--update writes it", id="no golden file"),
         ],
     )
-    def test_expectations_that_are_not_met_are_told_with_their_place(
+    def test_failed_expectations_are_reported_with_their_place(
         self, write: Write, render: Render, expect: dict[str, Any], failure: str
     ) -> None:
         write(suite=self.suite({"name": "case", "expect": expect}))
@@ -1030,9 +1010,7 @@ class TestSuites:
         assert "0 passed, 1 failed" in err
         assert ET.parse("report.xml").find("testcase/failure") is not None
 
-    def test_a_golden_file_is_written_when_asked_and_held_against_afterwards(
-        self, write: Write, render: Render
-    ) -> None:
+    def test_golden_file_is_written_and_compared(self, write: Write, render: Render) -> None:
         write(suite=self.suite({"name": "all", "expect": {"golden": "want.yaml"}}))
         words = ("--assert", "suite.yaml")
         assert render(*words, "--update", files=())[0] == 0
@@ -1054,7 +1032,7 @@ class TestSuites:
             pytest.param({"cases": [{"xr": "x"}]}, "expect: Must be given", id="nothing wanted"),
         ],
     )
-    def test_a_suite_that_says_something_else_is_refused(
+    def test_invalid_suite_is_refused(
         self, write: Write, render: Render, change: dict[str, Any], problem: str
     ) -> None:
         case = {"name": "c", "xr": "xr.yaml", "expect": {"ready": True}}
@@ -1102,7 +1080,7 @@ def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path
     assert regions == ["eu", "us"]
 
 
-def test_answers_that_hold_are_kept_in_a_folder_when_asked(
+def test_responses_with_a_ttl_are_cached(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(composition=composition(patching(ttl="10m")))

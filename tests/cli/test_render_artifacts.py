@@ -12,9 +12,7 @@ from tests.conftest import CommandLine
 from tests.oci_registry import running_registry
 
 
-def test_a_step_is_rendered_with_the_input_that_a_registry_holds(
-    kanister: CommandLine, tmp_path: Path
-) -> None:
+def test_step_input_is_read_from_a_registry(kanister: CommandLine, tmp_path: Path) -> None:
     step = patching()
     with running_registry(tmp_path / "registry") as registry:
         package = registry.push_files("team/in", input__yaml=json.dumps(step.pop("input")).encode())

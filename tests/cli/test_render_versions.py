@@ -74,7 +74,7 @@ def render(
     return run
 
 
-def test_a_step_that_names_no_version_gets_the_stable_one(render: Render) -> None:
+def test_step_without_a_version_uses_the_stable_one(render: Render) -> None:
     code, out, err = render("-o", "json", steps=[step()])
     assert (code, err) == (0, "")
     assert '"revision": "function-jinja-templating-v0.2.0"' in out
@@ -88,9 +88,7 @@ def test_a_step_that_names_no_version_gets_the_stable_one(render: Render) -> Non
         pytest.param("v0.1.0", "v0.1.0", id="another one"),
     ],
 )
-def test_a_package_of_ours_runs_exactly_the_version_of_its_tag(
-    render: Render, tag: str, version: str
-) -> None:
+def test_package_tag_selects_the_built_in_version(render: Render, tag: str, version: str) -> None:
     code, _, err = render(steps=[step()], functions=[package(tag)])
     assert code == 0
     assert f"{JINJA} {version}, which is built in, is used in place of" in err
@@ -104,15 +102,13 @@ def test_a_package_of_ours_runs_exactly_the_version_of_its_tag(
         pytest.param({"kanister-py.io/runtime": "InProcess"}, id="with the annotation"),
     ],
 )
-def test_a_tag_that_no_version_answers_says_what_exists(
-    render: Render, annotations: dict[str, str]
-) -> None:
+def test_unknown_tag_lists_the_versions(render: Render, annotations: dict[str, str]) -> None:
     code, out, err = render(steps=[step()], functions=[package("v9.9.9", **annotations)])
     assert (code, out) == (1, "")
     assert f"{JINJA} has no version that matches v9.9.9: v0.1.0 is deprecated; v0.2.0 is" in err
 
 
-def test_our_numbers_count_for_whatever_runs_in_this_process(render: Render) -> None:
+def test_versions_apply_to_all_in_process_functions(render: Render) -> None:
     upstream = package(
         "v0.8.2",
         f"crossplane-contrib/{PATCHING}",
@@ -146,7 +142,7 @@ def test_a_deprecated_version_is_a_result_and_a_condition(render: Render) -> Non
     assert warning in conditions["DeprecatedFunctions"]["message"]
 
 
-def test_a_range_in_a_step_takes_what_serves(render: Render) -> None:
+def test_version_range_selects_a_supported_version(render: Render) -> None:
     code, out, _ = render("-o", "json", steps=[step(ref={"version": ">=0.1"})])
     assert code == 0
     assert '"revision": "function-jinja-templating-v0.2.0"' in out
@@ -167,14 +163,14 @@ def patching() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tag", ["v0.8.2", "v0.10.1", "latest", ""])
-def test_a_published_file_goes_on_rendering(render: Render, tag: str) -> None:
+def test_published_file_still_renders(render: Render, tag: str) -> None:
     code, _, err = render(steps=[patching()], functions=[upstream(tag)])
     assert code == 0
     assert f"{PATCHING} v0.1.0, which is built in, is used in place of" in err
     assert ("it replaces ~0.10, not v0.8.2" in err) is (tag == "v0.8.2")
 
 
-def test_strict_versions_refuse_a_release_that_nobody_stands_for(render: Render) -> None:
+def test_strict_versions_refuse_releases_without_a_replacement(render: Render) -> None:
     strict = "--strict-versions"
     assert render(strict, steps=[patching()], functions=[upstream("v0.10.1")])[0] == 0
     code, _, err = render(strict, steps=[patching()], functions=[upstream("v0.8.2")])

@@ -75,7 +75,7 @@ def made(capsys: pytest.CaptureFixture[str], cluster: MemoryCluster, *words: str
     return yaml.safe_load(capsys.readouterr().out)
 
 
-def test_the_newest_backup_of_a_schedule_is_restored_where_it_was(
+def test_newest_backup_of_a_schedule_is_restored_to_its_object(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(cluster, "nightly", "-o", "name") == 0
@@ -91,7 +91,7 @@ def test_the_newest_backup_of_a_schedule_is_restored_where_it_was(
     assert "kanister-py.io/schedule" not in created["metadata"].get("labels", {})
 
 
-def test_of_a_time_the_newest_that_is_no_younger_is_restored(
+def test_newest_backup_before_a_time_is_restored(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     actionset = made(capsys, cluster, "nightly", "--at", "2026-11-18T23:00:00Z")
@@ -101,7 +101,7 @@ def test_of_a_time_the_newest_that_is_no_younger_is_restored(
     assert "the oldest is night-17" in refused.value.message
 
 
-def test_a_certain_actionset_is_restored_to_another_object(
+def test_actionset_is_restored_to_another_object(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     actionset = made(capsys, cluster, "night-17", "--to", "pvc/other/copy", "--options", "a=b")
@@ -111,14 +111,14 @@ def test_a_certain_actionset_is_restored_to_another_object(
     assert action["options"] == {"a": "b"}
 
 
-def test_an_action_that_is_about_the_namespace_acts_on_it(
+def test_action_on_a_namespace_gets_the_namespace(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (action,) = made(capsys, cluster, "nightly", "-a", "wipe")["spec"]["actions"]
     assert action["object"] == {"kind": "Namespace", "name": "shop", "namespace": "shop"}
 
 
-def test_what_was_deleted_or_has_begun_to_go_is_no_backup(
+def test_deleted_backups_are_not_restored(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     note = {"metadata": {"annotations": {ARTIFACTS_ANNOTATION: DELETED}}}
@@ -138,7 +138,7 @@ def test_what_was_deleted_or_has_begun_to_go_is_no_backup(
     ]
 
 
-def test_a_run_that_failed_or_is_under_way_is_no_backup(cluster: MemoryCluster) -> None:
+def test_failed_and_running_actionsets_are_not_backups(cluster: MemoryCluster) -> None:
     backup(cluster, 20, "failed")
     with pytest.raises(NoBackup):
         call(cluster, "night-20")
@@ -152,13 +152,13 @@ def test_a_run_that_failed_or_is_under_way_is_no_backup(cluster: MemoryCluster) 
         (["nightly", "-a", "undo"], "has no action undo, only backup, restore, wipe"),
     ],
 )
-def test_what_is_not_there_is_said(cluster: MemoryCluster, words: list[str], problem: str) -> None:
+def test_unknown_names_are_reported(cluster: MemoryCluster, words: list[str], problem: str) -> None:
     with pytest.raises(RestoreUnclear) as refused:
         call(cluster, *words)
     assert problem in refused.value.message
 
 
-def test_a_name_of_both_must_say_which(
+def test_ambiguous_name_is_refused(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.create(
@@ -173,9 +173,7 @@ def test_a_name_of_both_must_say_which(
     assert actionset["metadata"]["annotations"]["kanister-py.io/from"] == "night-19"
 
 
-def test_the_backups_that_there_are_can_be_listed(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_backups_are_listed(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(cluster, "nightly", "--list") == 0
     assert capsys.readouterr().out.split()[:4] == [
         "TIME",

@@ -119,7 +119,7 @@ def names_of(ask: Ask) -> list[str]:
     return [revision["name"] for revision in listed]
 
 
-def test_every_revision_is_listed_with_who_uses_it(ask: Ask) -> None:
+def test_list_shows_revisions_with_their_users(ask: Ask) -> None:
     listed = json.loads(ask("list", "-o", "json"))["revisions"]
     rows = [(revision["of"], revision["revision"], revision["state"]) for revision in listed]
     assert rows == [
@@ -138,7 +138,7 @@ def test_every_revision_is_listed_with_who_uses_it(ask: Ask) -> None:
     assert list(listed[6]["usedBy"]) == ["is referenced by"]
 
 
-def test_people_get_a_table_and_may_ask_for_less(ask: Ask) -> None:
+def test_list_prints_a_table_and_filters(ask: Ask) -> None:
     lines = ask("list", "--kind", "function").splitlines()
     head = ["KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED", "BY"]
     assert lines[0].split() == head
@@ -148,9 +148,7 @@ def test_people_get_a_table_and_may_ask_for_less(ask: Ask) -> None:
     assert ask("list", "nobody") == "There are no revisions.\n"
 
 
-def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
-    cluster: MemoryCluster, ask: Ask
-) -> None:
+def test_list_shows_version_origin_and_status(cluster: MemoryCluster, ask: Ask) -> None:
     def installed(number: int, image: str, **annotations: str) -> dict[str, Any]:
         revision = function_revision(number, "Active", channel="alpha", serves=True)
         revision["metadata"]["name"] = f"painter-{number}"
@@ -208,7 +206,9 @@ def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
     assert "v1.0.0, deprecated until 1.2.0" in lines
 
 
-def test_one_that_is_meant_to_serve_and_does_not_says_why(cluster: MemoryCluster, ask: Ask) -> None:
+def test_active_revision_that_is_not_routable_shows_the_reason(
+    cluster: MemoryCluster, ask: Ask
+) -> None:
     silent = function_revision(5, "Active", channel="alpha", serves=True)
     silent["status"]["endpoint"] = ""
     unseen = function_revision(6, "Active", channel="alpha", serves=False)
@@ -243,7 +243,7 @@ def test_the_users_of_a_revision_are_named(ask: Ask) -> None:
     assert "No object pins" in ask("users", "templates-2")
 
 
-def test_two_revisions_are_compared_without_their_numbers(ask: Ask) -> None:
+def test_diff_ignores_the_numbers_of_revisions(ask: Ask) -> None:
     newest, middle, oldest = names_of(ask)
     lines = ask("diff", middle, newest).splitlines()
     changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
@@ -254,7 +254,7 @@ def test_two_revisions_are_compared_without_their_numbers(ask: Ask) -> None:
     assert ask("diff", newest, newest) == ""
 
 
-def test_a_revision_that_is_not_there_says_which_are(ask: Ask) -> None:
+def test_unknown_revision_lists_the_existing_ones(ask: Ask) -> None:
     with pytest.raises(UsageError, match="templates-1") as refused:
         ask("users", "none")
     assert refused.value.reason == "RevisionNotFound"
@@ -272,7 +272,9 @@ def test_revisions_of_a_function_are_switched(cluster: MemoryCluster, ask: Ask) 
     assert "already" in ask("deactivate", "templates-2")
 
 
-def test_the_last_one_that_serves_goes_only_by_force(cluster: MemoryCluster, ask: Ask) -> None:
+def test_last_routable_revision_is_deactivated_only_with_force(
+    cluster: MemoryCluster, ask: Ask
+) -> None:
     with refused_as("RevisionNotSwitched"):
         ask("deactivate", "templates-3")
     assert state_of(cluster, "templates-3") == "Active"
@@ -280,14 +282,16 @@ def test_the_last_one_that_serves_goes_only_by_force(cluster: MemoryCluster, ask
     assert state_of(cluster, "templates-3") == "Inactive"
 
 
-def test_one_that_a_step_names_goes_only_by_force(cluster: MemoryCluster, ask: Ask) -> None:
+def test_used_revision_is_deactivated_only_with_force(cluster: MemoryCluster, ask: Ask) -> None:
     ask("activate", "templates-1")
     with refused_as("RevisionNotSwitched") as refused:
         ask("deactivate", "templates-1")
     assert "is referenced by" in refused.value.message
 
 
-def test_nobody_is_switched_against_the_controller(cluster: MemoryCluster, ask: Ask) -> None:
+def test_functions_with_automatic_activation_are_not_switched(
+    cluster: MemoryCluster, ask: Ask
+) -> None:
     cluster.apply(function("Automatic"), field_manager="people", force=True)
     with refused_as("RevisionNotSwitched") as refused:
         ask("activate", "templates-2")
@@ -305,7 +309,7 @@ def left(cluster: MemoryCluster) -> tuple[list[int], list[int]]:
     return numbers[0], numbers[1]
 
 
-def test_what_would_be_collected_is_said_and_kept(cluster: MemoryCluster, ask: Ask) -> None:
+def test_gc_with_dry_run_deletes_nothing(cluster: MemoryCluster, ask: Ask) -> None:
     report = json.loads(ask("gc", "--dry-run", "--keep", "1", "-o", "json"))
     assert report["dryRun"] is True
     assert [entry["of"] for entry in report["removed"]] == ["bucket", "templates"]
@@ -315,7 +319,7 @@ def test_what_would_be_collected_is_said_and_kept(cluster: MemoryCluster, ask: A
     assert left(cluster) == ([1, 2, 3], [1, 2, 3, 4])
 
 
-def test_only_what_nobody_uses_is_collected(cluster: MemoryCluster, ask: Ask) -> None:
+def test_gc_deletes_unused_revisions_only(cluster: MemoryCluster, ask: Ask) -> None:
     # Nobody says how many: ten of a composition, of a function what it says itself.
     ask("gc")
     assert left(cluster) == ([1, 2, 3], [1, 3, 4])
@@ -326,12 +330,12 @@ def test_only_what_nobody_uses_is_collected(cluster: MemoryCluster, ask: Ask) ->
 
 
 @pytest.mark.parametrize("words", [["gc", "--keep", "0"], ["diff", "one"], []])
-def test_a_command_line_that_says_nothing_is_refused(ask: Ask, words: list[str]) -> None:
+def test_missing_verb_is_refused(ask: Ask, words: list[str]) -> None:
     with pytest.raises(CommandLineError):
         ask(*words)
 
 
-def test_the_command_is_there_and_wants_a_cluster(kanister: CommandLine) -> None:
+def test_list_needs_a_cluster(kanister: CommandLine) -> None:
     assert "revisions" in kanister("completion", "words", "--", "").out.split()
     assert "gc" in kanister("completion", "words", "--", "revisions", "").out.split()
     done = kanister("revisions", "list", "--kubeconfig", "/nowhere")

@@ -58,7 +58,7 @@ def test_a_run_prints_its_final_status_as_data(
     assert "skipped/hello" in err
 
 
-def test_a_manifest_that_is_no_object_is_refused_with_its_file_and_line(
+def test_invalid_manifest_is_refused_with_file_and_line(
     blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manifest = tmp_path / "objects.yaml"
@@ -81,7 +81,7 @@ actions:
 """
 
 
-def test_a_failure_is_told_when_it_happens_and_once_at_the_end(
+def test_failure_is_printed_when_it_happens_and_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "failing.yaml"
@@ -119,7 +119,7 @@ actions:
 @pytest.mark.parametrize(
     ("more", "want"), [([], "as ***"), (["--show-secrets"], "as hunter22")], ids=["masked", "asked"]
 )
-def test_the_final_status_as_data_gives_no_secret_away_unasked(
+def test_final_status_masks_secrets(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], want: str
 ) -> None:
     path = tmp_path / "leaky.yaml"
@@ -140,7 +140,7 @@ def test_the_final_status_as_data_gives_no_secret_away_unasked(
         pytest.param(["pod"], "--pods=processes", id="a pod that nobody would run"),
     ],
 )
-def test_what_goes_wrong_is_said_and_ends_with_one(
+def test_failure_exits_with_1(
     blueprint: str, words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", blueprint, *words]) == 1
@@ -150,7 +150,7 @@ def test_what_goes_wrong_is_said_and_ends_with_one(
 
 
 @pytest.mark.parametrize("words", [[], ["x.yaml"], ["--resume"], ["x.yaml", "a", "--retry-from=p"]])
-def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> None:
+def test_incomplete_command_line_exits_with_64(words: list[str]) -> None:
     assert main(["run", *words]) == 64
 
 
@@ -164,7 +164,7 @@ def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> N
         (["--artifacts-from", "monday"], "--artifacts-from"),
     ],
 )
-def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
+def test_resumed_run_refuses_new_inputs(
     again: list[str],
     words: list[str],
     flags: str,
@@ -206,7 +206,7 @@ def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
         pytest.param(["more"], "Unexpected 'more'; see", id="a word too many"),
     ],
 )
-def test_a_wrong_flag_is_named_and_ends_with_64(
+def test_unknown_flag_exits_with_64(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "blueprint.yaml", "backup", *words]) == 64
@@ -264,7 +264,7 @@ def actionset(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "set.yaml"), "-f", str(tmp_path / "words.yaml")]
 
 
-def test_an_actionset_runs_as_its_file_says(
+def test_actionset_from_a_file_runs(
     actionset: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *actionset, "-o", "json"]) == 0
@@ -283,7 +283,7 @@ def test_an_actionset_runs_as_its_file_says(
         pytest.param(["--object", "Pod/a/b"], "--object cannot be used", id="an object"),
     ],
 )
-def test_what_an_actionset_says_itself_is_not_said_again(
+def test_flags_that_an_actionset_sets_are_refused(
     actionset: list[str], words: list[str], refusal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *actionset, *words]) == 64
@@ -304,7 +304,7 @@ def test_what_an_actionset_says_itself_is_not_said_again(
         ),
     ],
 )
-def test_a_backup_that_never_ran_does_not_look_good(
+def test_backup_that_did_not_run_fails(
     actionset: list[str],
     spec: str,
     problem: str,
@@ -317,7 +317,7 @@ def test_a_backup_that_never_ran_does_not_look_good(
     assert f"ActionSet backup runs nothing: {problem}" in capsys.readouterr().err
 
 
-def test_a_suspended_actionset_is_refused_instead_of_waited_for_without_a_word(
+def test_suspended_actionset_is_refused(
     actionset: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = Path(actionset[0])
@@ -335,14 +335,14 @@ def test_a_file_without_an_actionset_is_not_run_without_an_action(
     assert "There is no ActionSet" in capsys.readouterr().err
 
 
-def test_an_actionset_whose_blueprint_nobody_gave_fails_and_names_it(
+def test_actionset_without_its_blueprint_fails(
     actionset: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", actionset[0]]) == 1
     assert "words" in capsys.readouterr().err
 
 
-def test_a_run_in_a_folder_is_found_again(
+def test_stored_run_can_be_resumed(
     blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = str(tmp_path / "state")
@@ -353,7 +353,7 @@ def test_a_run_in_a_folder_is_found_again(
 
 
 @pytest.mark.parametrize("more", [[], ["--namespace=shop"]])
-def test_a_line_that_tries_a_resumed_run_again_runs_its_pods_as_before(
+def test_retry_command_of_a_resumed_run_runs_pods(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
     path = tmp_path / "typo.yaml"
@@ -371,7 +371,7 @@ def test_a_line_that_tries_a_resumed_run_again_runs_its_pods_as_before(
     assert f"kanister-py run {' '.join(words)}" in capsys.readouterr().err
 
 
-def test_a_slip_in_the_phase_to_retry_from_is_told_with_the_phases_there_are(
+def test_misspelt_phase_of_retry_from_lists_the_phases(
     blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = ["--state", str(tmp_path / "state")]
@@ -383,7 +383,7 @@ def test_a_slip_in_the_phase_to_retry_from_is_told_with_the_phases_there_are(
     ) in capsys.readouterr().err
 
 
-def test_one_of_several_blueprints_is_named_and_may_come_from_stdin(kanister: CommandLine) -> None:
+def test_blueprint_name_selects_one_from_stdin(kanister: CommandLine) -> None:
     text = f"{BLUEPRINT}---\n{BLUEPRINT.replace('greet', 'other')}"
     done = kanister("run", "-", "nothing", stdin=text)
     assert done.code == 1
@@ -392,7 +392,7 @@ def test_one_of_several_blueprints_is_named_and_may_come_from_stdin(kanister: Co
     assert kanister("run", "-", "nothing", stdin=BLUEPRINT).code == 0
 
 
-def test_control_c_cancels_tidies_up_and_ends_with_130(blueprint: str) -> None:
+def test_control_c_cancels_and_exits_with_130(blueprint: str) -> None:
     command = [sys.executable, "-m", "kanister_py", "run", blueprint, "slow"]
     with subprocess.Popen(
         [*command, "--pods=processes", "-o", "json"],
@@ -411,7 +411,7 @@ def test_control_c_cancels_tidies_up_and_ends_with_130(blueprint: str) -> None:
     assert status["actions"][0]["deferPhase"]["output"] == {"tidied": "yes"}
 
 
-def test_a_second_control_c_stops_at_once_and_the_status_is_final(
+def test_second_control_c_stops_at_once_with_a_final_status(
     blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, state = Path(blueprint), str(tmp_path / "state")
@@ -464,7 +464,7 @@ actions:
         pytest.param(0, False, id="for nothing after its beginning"),
     ],
 )
-def test_a_run_on_a_full_disk_ends_with_a_final_status(
+def test_full_disk_still_prints_the_final_status(
     room: int, is_written: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blueprint, state = tmp_path / "wordy.yaml", str(tmp_path / "state")
@@ -549,7 +549,7 @@ def manifests(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "enter.yaml"), str(tmp_path / "workloads.yaml")]
 
 
-def test_a_deployment_from_a_manifest_needs_no_replica_set_beside_it(
+def test_deployment_manifest_needs_no_replica_set(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "objects.yaml").write_text(
@@ -569,7 +569,7 @@ def test_a_deployment_from_a_manifest_needs_no_replica_set_beside_it(
     assert action["artifacts"]["found"]["keyValue"] == {"name": "db", "pods": "0"}
 
 
-def test_a_phase_enters_the_pod_of_a_deployment_from_a_manifest(
+def test_phase_executes_in_the_pod_of_a_deployment_manifest(
     manifests: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     blueprint, workloads = manifests
@@ -580,7 +580,7 @@ def test_a_phase_enters_the_pod_of_a_deployment_from_a_manifest(
     assert status["actions"][0]["artifacts"] == {"said": {"keyValue": {"text": "web"}}}
 
 
-def test_a_phase_enters_every_pod_of_a_statefulset_from_a_manifest(
+def test_phase_executes_in_all_pods_of_a_statefulset_manifest(
     manifests: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     blueprint, workloads = manifests
@@ -629,14 +629,14 @@ def killed_and_resumed(folder: Path, text: str, *words: str) -> subprocess.Compl
     )
 
 
-def test_a_command_that_a_killed_run_began_is_not_begun_again_unasked(tmp_path: Path) -> None:
+def test_interrupted_command_is_not_repeated_by_default(tmp_path: Path) -> None:
     resumed = killed_and_resumed(tmp_path, ONCE, "--pods", "processes")
     assert resumed.returncode == 1
     assert json.loads(resumed.stdout)["error"]["reason"] == "Interrupted"
     assert "it began" not in resumed.stderr
 
 
-def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_path: Path) -> None:
+def test_resumed_run_runs_the_pods_of_its_deferred_phase(tmp_path: Path) -> None:
     task = "{func: KubeTask, name: tidy, args: {image: i, command: [echo, tidied]}}"
     resumed = killed_and_resumed(tmp_path, f"{ONCE}    deferPhase: {task}\n")
     (action,) = json.loads(resumed.stdout)["actions"]
@@ -645,7 +645,7 @@ def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_pa
     assert "Pods run as at the start of the run, with --pods=processes" in resumed.stderr
 
 
-def test_a_pod_of_a_run_that_is_over_does_not_run_again_when_the_run_is_resumed(
+def test_pods_of_ended_phases_do_not_run_again(
     tmp_path: Path,
 ) -> None:
     blueprint, state = tmp_path / "once.yaml", tmp_path / "state"
@@ -671,9 +671,7 @@ def test_a_pod_of_a_run_that_is_over_does_not_run_again_when_the_run_is_resumed(
     assert [pod["metadata"]["name"] for pod in after.list(PODS)] == ["of-another"]
 
 
-def test_a_run_that_was_refused_for_its_blueprint_is_not_offered_to_be_tried_again_as_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_run_offers_no_retry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blueprint = tmp_path / "once.yaml"
     blueprint.write_text(ONCE.replace("echo it began", "{{ .Options.nobody }}"))
     words = ["run", str(blueprint), "go", "--pods=processes", "--state", str(tmp_path / "state")]
@@ -699,7 +697,7 @@ actions:
 """
 
 
-def test_artifacts_of_a_run_that_failed_are_not_handed_on(
+def test_artifacts_of_a_failed_run_are_not_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blueprint, state = tmp_path / "b.yaml", str(tmp_path / "state")
@@ -718,7 +716,7 @@ def test_artifacts_of_a_run_that_failed_are_not_handed_on(
         pytest.param(("--object", "Deployment/shop/db"), False, id="another one is given"),
     ],
 )
-def test_an_action_without_its_workload_says_how_that_is_given(
+def test_missing_object_is_reported_with_its_flag(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], is_lacking: bool
 ) -> None:
     path = tmp_path / "b.yaml"
@@ -730,7 +728,7 @@ def test_an_action_without_its_workload_says_how_that_is_given(
 
 
 @pytest.mark.parametrize("how", [["--resume"], ["--retry-from", "dump"]])
-def test_a_state_folder_that_is_not_there_is_not_made_to_resume_from_it(
+def test_resume_does_not_create_a_missing_state_folder(
     kanister: CommandLine, tmp_path: Path, how: list[str]
 ) -> None:
     folder = tmp_path / "nost"

@@ -87,7 +87,7 @@ def command(tmp_path: Path) -> Command:
         pytest.param("s3Compliant", "127.0.0.1:1", id="that does not answer"),
     ],
 )
-def test_a_store_that_cannot_be_used_refuses_the_run_before_it_acts(
+def test_unusable_store_is_refused_before_the_first_phase(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, why: str
 ) -> None:
     (tmp_path / "objects.yaml").write_text(OBJECTS % kind)
@@ -99,7 +99,7 @@ def test_a_store_that_cannot_be_used_refuses_the_run_before_it_acts(
     assert "backup/push" not in err
 
 
-def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
+def test_locations_replaces_a_store_and_the_run_reports_it(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stores = tmp_path / "stores"
@@ -113,7 +113,7 @@ def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
     assert "objects in" in last
 
 
-def test_a_folder_that_stood_in_when_a_run_began_stands_in_when_it_is_done_again(
+def test_retry_uses_the_locations_of_the_first_run(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stores, state = tmp_path / "stores", str(tmp_path / "state")
@@ -125,7 +125,7 @@ def test_a_folder_that_stood_in_when_a_run_began_stands_in_when_it_is_done_again
     assert (stores / "s3Compliant" / "backups" / "a" / "b").read_text() == "kept\n"
 
 
-def test_a_folder_stands_in_for_a_profile_of_a_folder_whose_objects_stay(
+def test_locations_replaces_a_file_profile_and_keeps_its_objects(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real, stores = tmp_path / "real" / "backups", tmp_path / "stores"
@@ -142,7 +142,7 @@ def test_a_folder_stands_in_for_a_profile_of_a_folder_whose_objects_stay(
     assert (real / "a" / "b").read_text() == "real"
 
 
-def test_two_profiles_of_folders_with_one_bucket_name_do_not_share_what_stands_in(
+def test_file_profiles_with_one_bucket_name_have_separate_folders(
     command: Command, tmp_path: Path, folder_of_profile: Callable[[Path], None]
 ) -> None:
     words = ("--profile", "default/store", "--locations", str(tmp_path / "stores"))
@@ -168,7 +168,7 @@ def folder_of_profile(tmp_path: Path) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize("is_link", [False, True], ids=["in /tmp", "by way of a link to /tmp"])
-def test_a_backup_to_a_folder_below_tmp_is_refused_as_pods_have_their_own(
+def test_folder_below_tmp_is_refused(
     command: Command,
     folder_of_profile: Callable[[Path], None],
     tmp_path: Path,
@@ -193,7 +193,7 @@ def test_a_backup_to_a_folder_below_tmp_is_refused_as_pods_have_their_own(
         assert list(Path(place).iterdir()) == []
 
 
-def test_a_backup_to_a_folder_that_is_not_there_is_refused_and_makes_none(
+def test_missing_folder_is_refused_and_not_created(
     command: Command,
     folder_of_profile: Callable[[Path], None],
     tmp_path: Path,
@@ -215,7 +215,7 @@ def process_pods_see_everything() -> bool:
         return bool(runner.why_no_mounts)
 
 
-def test_what_ends_with_a_run_in_volumes_of_claims_is_said(
+def test_temporary_volumes_are_reported(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command("write")) == 0
@@ -227,9 +227,7 @@ def test_what_ends_with_a_run_in_volumes_of_claims_is_said(
     assert file.read_text() == "precious\n"
 
 
-def test_a_folder_for_stores_is_for_pods_that_run_here(
-    command: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_locations_needs_pods(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     words = command("backup", "--locations", "stores")
     assert main([word for word in words if word != "--pods=processes"]) == 64
     assert "--locations" in capsys.readouterr().err

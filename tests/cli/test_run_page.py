@@ -47,7 +47,7 @@ def run_at(url: str) -> str:
     return url.removesuffix("/runs") + match[1]
 
 
-def test_a_run_is_shown_as_it_goes_and_cancelled_from_its_page(tmp_path: Path) -> None:
+def test_page_shows_and_cancels_the_run(tmp_path: Path) -> None:
     file = tmp_path / "blueprint.yaml"
     file.write_text(BLUEPRINT, encoding="utf-8")
     with begun(str(file), "wait") as process:
@@ -72,7 +72,7 @@ def test_a_run_is_shown_as_it_goes_and_cancelled_from_its_page(tmp_path: Path) -
     assert process.returncode == 130
 
 
-def test_where_nobody_sits_the_page_ends_with_the_run(repository: Path) -> None:
+def test_page_ends_with_the_run_without_a_terminal(repository: Path) -> None:
     with begun(str(repository / "blueprints/hello/blueprint.yaml"), "hello") as process:
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 0

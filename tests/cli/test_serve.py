@@ -49,9 +49,7 @@ def url_in(log: str) -> str:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_answers_until_it_is_told_to_stop(
-    plugin_folder: Path, stop: signal.Signals
-) -> None:
+def test_server_answers_until_a_signal(plugin_folder: Path, stop: signal.Signals) -> None:
     with serving(plugin_folder, "--port", "0") as (process, log):
         url = url_in(log)
         assert url.startswith("http://127.0.0.1:")
@@ -69,9 +67,7 @@ def test_a_server_answers_until_it_is_told_to_stop(
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_stopped_with_its_first_word_ends_in_good_order(
-    plugin_folder: Path, stop: signal.Signals
-) -> None:
+def test_server_exits_with_0_if_stopped_at_once(plugin_folder: Path, stop: signal.Signals) -> None:
     with serving(plugin_folder, "--port", "0") as (process, _):
         process.send_signal(stop)
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
@@ -79,7 +75,7 @@ def test_a_server_that_is_stopped_with_its_first_word_ends_in_good_order(
     assert "Traceback" not in err
 
 
-def test_no_answer_waits_for_the_network_to_confirm_its_head(plugin_folder: Path) -> None:
+def test_responses_do_not_wait_for_acknowledgements(plugin_folder: Path) -> None:
     request = b"GET /v1/functions HTTP/1.1\r\nHost: here\r\n\r\n"
     with serving(plugin_folder, "--port", "0") as (_, log):
         port = int(url_in(log).strip("/").rpartition(":")[2])
@@ -96,14 +92,14 @@ def test_no_answer_waits_for_the_network_to_confirm_its_head(plugin_folder: Path
     assert min(waits) < 0.03
 
 
-def test_the_environment_stands_in_for_flags(plugin_folder: Path) -> None:
+def test_flags_come_from_the_environment(plugin_folder: Path) -> None:
     settings = {"KANISTER_PY_SERVE_HOST": "0.0.0.0", "KANISTER_PY_SERVE_PORT": "0"}
     with serving(plugin_folder, **settings) as (_, log):
         assert "can be reached from other machines" in log
         assert url_in(log).startswith("http://0.0.0.0:")
 
 
-def test_a_port_that_is_taken_is_one_clear_error(plugin_folder: Path) -> None:
+def test_port_in_use_is_one_clear_error(plugin_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         with serving(plugin_folder, "--port", port) as (process, log):
@@ -112,7 +108,7 @@ def test_a_port_that_is_taken_is_one_clear_error(plugin_folder: Path) -> None:
     assert len(log.splitlines()) == 1
 
 
-def test_a_port_that_is_none_is_a_command_line_that_cannot_be_read(plugin_folder: Path) -> None:
+def test_invalid_port_exits_with_64(plugin_folder: Path) -> None:
     with serving(plugin_folder, "--port", "99999") as (process, log):
         assert process.wait(timeout=PATIENCE_SECONDS) == 64
     assert "must be a port" in log

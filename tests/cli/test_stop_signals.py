@@ -10,20 +10,20 @@ from threading import Thread, get_ident
 from kanister_py.cli.stop_signals import StopSignals
 
 
-def test_a_signal_that_another_thread_takes_ends_a_wait_without_a_limit() -> None:
+def test_signal_of_another_thread_ends_an_unlimited_wait() -> None:
     with StopSignals() as signals:
         Thread(target=lambda: signal.pthread_kill(get_ident(), signal.SIGTERM)).start()
         assert signals.wait() == "SIGTERM"
 
 
-def test_a_signal_that_came_before_the_wait_ends_it_too() -> None:
+def test_earlier_signal_ends_the_wait() -> None:
     with StopSignals() as signals:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         assert [signals.wait(), signals.wait()] == ["SIGINT", "SIGTERM"]
 
 
-def test_a_wait_ends_with_its_time_or_with_what_can_be_read_besides() -> None:
+def test_wait_ends_after_its_timeout_or_with_a_readable_descriptor() -> None:
     reader, writer = os.pipe()
     with StopSignals() as signals:
         assert signals.wait(0, reader) == ""
@@ -33,7 +33,7 @@ def test_a_wait_ends_with_its_time_or_with_what_can_be_read_besides() -> None:
     os.close(writer)
 
 
-def test_what_is_to_be_called_is_called_on_a_thread_with_the_name_of_the_signal() -> None:
+def test_callback_gets_the_name_of_the_signal() -> None:
     called: Queue[str] = Queue()
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals() as signals:

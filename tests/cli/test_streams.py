@@ -86,7 +86,7 @@ def started(words: str, folder: Path, stdout: int, stderr: int) -> subprocess.Co
         pytest.param("--help", 0, id="help"),
     ],
 )
-def test_a_command_whose_output_nobody_reads_ends_with_its_own_code(
+def test_command_without_a_reader_keeps_its_exit_code(
     words: str, code: int, unread: int, folder: Path
 ) -> None:
     done = started(words, folder, unread, subprocess.PIPE)
@@ -95,7 +95,7 @@ def test_a_command_whose_output_nobody_reads_ends_with_its_own_code(
     assert "defect" not in done.stderr
 
 
-def test_a_run_of_which_nobody_reads_a_word_goes_on_to_its_end(unread: int, folder: Path) -> None:
+def test_run_without_a_reader_continues_to_its_end(unread: int, folder: Path) -> None:
     words = "run keep.yaml keep --pods processes --name mine --state state -o json"
     assert started(words, folder, unread, unread).returncode == 0
     assert (folder / "kept").read_text() == "kept\n"

@@ -50,7 +50,7 @@ def action(*phases: PhaseStatus, **more: Any) -> ActionStatus:
     return ActionStatus("backup", target, phases=phases, **more)
 
 
-def test_a_complete_run_tells_what_it_left_by_name_and_never_by_value() -> None:
+def test_complete_run_lists_names_of_outputs_without_values() -> None:
     done = action(
         phase("dump", State.COMPLETE, output=output(path="s3://hidden", size="hidden")),
         phase("check", State.COMPLETE, is_skipped=True, output=output()),
@@ -92,7 +92,7 @@ FAILED = Status(
 )
 
 
-def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
+def test_failed_run_shows_place_reason_log_and_retry() -> None:
     ending = EndedRun("run-1", FAILED, 4.0, state="my state", resume_flags=["--pods=processes"])
     kept = "--state 'my state' --resume run-1"
     again = f"kanister-py run {kept} --pods=processes --retry-from load"
@@ -114,13 +114,13 @@ def test_a_failed_run_tells_where_why_with_what_log_and_how_to_go_on() -> None:
     ]
 
 
-def test_a_failed_run_that_is_kept_nowhere_says_how_the_next_one_could_go_on() -> None:
+def test_failed_run_without_state_suggests_one() -> None:
     assert list(summary_of(EndedRun("run-1", FAILED, 4.0)))[-1] == (
         "  next       runs with --state DIR can be continued: --resume, --retry-from PHASE"
     )
 
 
-def test_a_run_that_was_refused_lists_every_problem_and_offers_nothing_to_go_on_from() -> None:
+def test_refused_run_lists_problems_without_a_retry() -> None:
     problems = (
         'backup/load args.a (b.yaml:3): no "x" in .Options; in Kanister\'s words: "x" not found',
         "backup/check objects.s (b.yaml:9): Secret shop/s is not there",
@@ -141,7 +141,7 @@ def test_a_run_that_was_refused_lists_every_problem_and_offers_nothing_to_go_on_
     ]
 
 
-def test_a_phase_that_lacked_several_things_has_each_on_a_line_of_its_own() -> None:
+def test_each_problem_of_a_phase_has_a_line() -> None:
     problems = ("`one`: found 'maybe'", "`other`: found 'maybe'")
     message = f"Phase load of action backup failed at attempt 2: {'; '.join(problems)}"
     error = BROKEN._replace(message=message, problems=problems)
@@ -151,7 +151,7 @@ def test_a_phase_that_lacked_several_things_has_each_on_a_line_of_its_own() -> N
     assert summary[at + 3] == "  place      backup/load, attempt 2"
 
 
-def test_the_deferred_phase_that_failed_comes_after_the_cause() -> None:
+def test_failed_deferred_phase_is_listed_after_the_cause() -> None:
     why = "Phase load of action backup failed"
     tidy = "Deferred phase tidy of action backup failed"
     message = f"{why}; in Kanister's words: it broke; after that: {tidy}"
@@ -165,7 +165,7 @@ def test_the_deferred_phase_that_failed_comes_after_the_cause() -> None:
     ]
 
 
-def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given() -> None:
+def test_refused_run_lists_problems_once_with_flags_for_missing_inputs() -> None:
     why = 'backup/load args.a (b.yaml:3): no "creds" in .Secrets; there is nothing in it'
     phases = (
         phase("dump", State.COMPLETE),
@@ -209,7 +209,7 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
         ),
     ],
 )
-def test_what_is_misspelt_need_not_be_given_and_what_is_lacking_must(why: str, want: str) -> None:
+def test_missing_inputs_get_a_flag_and_misspelt_names_do_not(why: str, want: str) -> None:
     error = RunError(
         why, "RenderFailed", "backup", "load", problems=(f"backup/load args.a: {why}",)
     )
@@ -226,7 +226,7 @@ def test_what_is_misspelt_need_not_be_given_and_what_is_lacking_must(why: str, w
         pytest.param("RunTimedOut", False, "✗ Run run-1: failed after 1.0s", id="by its timeout"),
     ],
 )
-def test_a_run_that_was_cancelled_says_what_was_left(
+def test_cancelled_run_lists_phases_that_did_not_run(
     reason: str, is_cancelled: bool, first: str
 ) -> None:
     phases = [phase(f"step{number:02d}", State.PENDING) for number in range(11)]
@@ -257,7 +257,7 @@ STOPPED = Status(
 )
 
 
-def test_a_run_that_was_stopped_at_once_says_what_it_cut_off_and_how_to_go_on() -> None:
+def test_stopped_run_lists_stopped_phases_and_the_retry() -> None:
     ending = EndedRun("run-1", STOPPED, 1.0, is_stopped=True, state="s")
     summary = list(summary_of(ending))
     assert summary[0] == "✗ Run run-1: stopped at once after 1.0s"
@@ -269,20 +269,20 @@ def test_a_run_that_was_stopped_at_once_says_what_it_cut_off_and_how_to_go_on() 
     assert summary[-1] == "  retry      kanister-py run --state s --resume run-1 --retry-from dump"
 
 
-def test_an_end_that_could_not_be_written_down_says_so_and_can_be_taken_up() -> None:
+def test_unwritten_end_is_reported_with_the_resume_command() -> None:
     summary = list(summary_of(EndedRun("run-1", STOPPED, 1.0, is_kept=False, state="s")))
     assert "  stored in  s, as run-1, except its end, which could not be written" in summary
     assert summary[-1] == "  resume     kanister-py run --state s --resume run-1"
 
 
-def test_of_a_thousand_phases_the_summary_lists_a_hundred_and_counts_the_rest() -> None:
+def test_summary_lists_a_hundred_phases_and_counts_the_others() -> None:
     phases = [phase(f"step{number}", State.COMPLETE) for number in range(1000)]
     summary = list(summary_of(EndedRun("run-1", Status(State.COMPLETE, (action(*phases),)), 1.0)))
     assert len(summary) == 103
     assert summary[-1] == "    … 900 complete not shown"
 
 
-def test_of_a_thousand_actions_the_summary_names_those_whose_phases_it_lists() -> None:
+def test_summary_of_many_actions_names_those_of_listed_phases() -> None:
     actions = tuple(action(phase("dump", State.COMPLETE)) for _ in range(1000))
     summary = list(summary_of(EndedRun("run-1", Status(State.COMPLETE, actions), 1.0)))
     assert len(summary) == 202

@@ -31,7 +31,7 @@ def show(cluster: MemoryCluster, *words: str, clock: SystemClock | None = None) 
     return top.show(parser.parse_args(list(words)), cluster, clock or SystemClock())
 
 
-def test_what_is_under_way_comes_first(runs: RunsOf, capsys: pytest.CaptureFixture[str]) -> None:
+def test_active_runs_come_first(runs: RunsOf, capsys: pytest.CaptureFixture[str]) -> None:
     assert show(runs.cluster, "-n", "shop") == 0
     head, names, *rows = capsys.readouterr().out.splitlines()
     assert head.split("  ") == ["1 running", "1 pending", "1 failed", "1 complete"]
@@ -53,7 +53,7 @@ def test_what_is_under_way_comes_first(runs: RunsOf, capsys: pytest.CaptureFixtu
         ),
     ],
 )
-def test_runs_are_chosen_by_what_is_asked_for(
+def test_flags_select_runs(
     runs: RunsOf, capsys: pytest.CaptureFixture[str], words: list[str], names: list[str]
 ) -> None:
     show(runs.cluster, *words, "-o", "json")
@@ -65,12 +65,12 @@ class Away(MemoryCluster):
         raise ClusterUnavailable("nobody answers")
 
 
-def test_what_cannot_be_seen_is_an_error() -> None:
+def test_forbidden_list_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"Cannot watch actionsets.*: nobody answers"):
         show(Away(clock=SystemClock()), "-A")
 
 
-def test_what_is_seen_no_more_is_not_shown_as_if_it_were(runs: RunsOf) -> None:
+def test_lost_watch_is_reported(runs: RunsOf) -> None:
     now = runs.overview.runs().rows[0].created
     trouble = "Cannot watch actionsets.cr.kanister.io: nobody answers"
     for rows in (runs.overview.runs().rows, ()):
@@ -87,7 +87,7 @@ class Impatient(SystemClock):
         return super().now()
 
 
-def test_on_a_terminal_it_goes_on_until_control_c(
+def test_terminal_is_updated_until_control_c(
     runs: RunsOf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(top, "is_terminal", lambda _stream: True)

@@ -36,7 +36,7 @@ NEW = OLD.replace("v0.1.0", "v0.2.0").replace("to:", "retries: 0, recipient:")
 
 
 class TestUpgrade:
-    def test_says_what_would_change_and_changes_nothing(
+    def test_changes_are_listed_without_writing(
         self, kanister: CommandLine, tmp_path: Path
     ) -> None:
         file = tmp_path / "b.yaml"
@@ -48,7 +48,7 @@ class TestUpgrade:
         (change,) = json.loads(kanister("upgrade", str(file), "-o", "json").out)["changes"]
         assert change["renamedArgs"] == {"to": "recipient"}
 
-    def test_shows_a_diff_that_patch_takes(self, kanister: CommandLine, tmp_path: Path) -> None:
+    def test_diff_can_be_applied_by_patch(self, kanister: CommandLine, tmp_path: Path) -> None:
         (tmp_path / "b.yaml").write_bytes(OLD.rstrip("\n").replace("\n", "\r\n").encode())
         done = kanister("upgrade", "b.yaml", "--diff", cwd=tmp_path)
         assert done.code == 0
@@ -73,7 +73,7 @@ class TestUpgrade:
         assert (again.code, again.out) == (0, "")
         assert file.read_text() == NEW
 
-    def test_keeps_mode_mark_line_ends_and_links_and_leaves_nothing_else(
+    def test_write_keeps_mode_byte_order_mark_line_ends_and_links(
         self, kanister: CommandLine, tmp_path: Path
     ) -> None:
         real = tmp_path / "real"
@@ -90,9 +90,7 @@ class TestUpgrade:
         assert link.is_symlink()
         assert [path.name for path in real.iterdir()] == ["b.yaml"]
 
-    def test_does_not_touch_a_file_that_is_up_to_date(
-        self, kanister: CommandLine, tmp_path: Path
-    ) -> None:
+    def test_current_file_is_not_written(self, kanister: CommandLine, tmp_path: Path) -> None:
         file = tmp_path / "b.yaml"
         file.write_text(NEW)
         os.utime(file, (1, 1))
@@ -105,7 +103,7 @@ class TestUpgrade:
         assert kanister("upgrade", "-", stdin=NEW).out == NEW
         assert "+      funcVersion: 'v0.2.0'" in kanister("upgrade", "-", "--diff", stdin=OLD).out
 
-    def test_lists_what_it_cannot_do_and_does_the_rest(
+    def test_manual_changes_are_listed_and_the_others_written(
         self, kanister: CommandLine, tmp_path: Path
     ) -> None:
         file = tmp_path / "b.yaml"
@@ -121,12 +119,12 @@ class TestUpgrade:
         "words",
         [pytest.param((), id="no path"), pytest.param(("-", "--diff", "--write"), id="both")],
     )
-    def test_refuses_a_command_line_that_makes_no_sense(
+    def test_invalid_combinations_of_flags_are_refused(
         self, kanister: CommandLine, words: tuple[str, ...]
     ) -> None:
         assert kanister("upgrade", *words, stdin=OLD).code == 64
 
-    def test_says_what_its_new_version_would_refuse(
+    def test_problems_with_the_new_version_are_reported(
         self, kanister: CommandLine, tmp_path: Path
     ) -> None:
         file = tmp_path / "b.yaml"
@@ -139,16 +137,12 @@ class TestUpgrade:
         for name in ("recipient", "text", "whom"):
             assert sum(name in line for line in left) == 1
 
-    def test_keeps_quiet_of_errors_elsewhere_that_were_there_before(
-        self, kanister: CommandLine
-    ) -> None:
+    def test_existing_errors_elsewhere_are_not_reported(self, kanister: CommandLine) -> None:
         other = "    - {name: second, func: Notify, funcVersion: v0.2.0, args: {recipient: me}}\n"
         done = kanister("upgrade", "-", stdin=OLD + other)
         assert (done.code, done.out) == (0, NEW + other)
 
-    def test_tells_of_arguments_left_out_that_mean_something_else_now(
-        self, kanister: CommandLine
-    ) -> None:
+    def test_omitted_arguments_with_new_defaults_are_reported(self, kanister: CommandLine) -> None:
         done = kanister("upgrade", "-", stdin=OLD)
         assert "note: <stdin>:9: tell.first: retries stays 0, which was its default" in done.err
         done = kanister("upgrade", "-", "--no-keep-meaning", stdin=OLD)
@@ -159,7 +153,7 @@ class TestUpgrade:
         blueprint = OLD.replace("text: hi", "text: hi, retries: 1")
         assert "note: " not in kanister("upgrade", "-", stdin=blueprint).err
 
-    def test_leaves_a_preference_whose_next_version_would_refuse_the_phase(
+    def test_preferred_version_is_kept_if_its_replacement_refuses_the_phase(
         self, kanister: CommandLine
     ) -> None:
         text = (
@@ -174,9 +168,7 @@ class TestUpgrade:
         assert (done.code, done.out) == (1, bad)
         assert "Notify v0.2.0 would refuse first: " in done.err
 
-    def test_names_the_file_that_it_cannot_write(
-        self, kanister: CommandLine, tmp_path: Path
-    ) -> None:
+    def test_unwritable_file_is_named(self, kanister: CommandLine, tmp_path: Path) -> None:
         file = tmp_path / "closed" / "b.yaml"
         file.parent.mkdir()
         file.write_text(OLD)
@@ -189,9 +181,7 @@ class TestUpgrade:
         assert done.err.startswith(f"error: {file}: ")
         assert ".kanister-py-" not in done.err
 
-    def test_leaves_a_file_whole_that_it_cannot_write(
-        self, kanister: CommandLine, tmp_path: Path
-    ) -> None:
+    def test_failed_write_keeps_the_file(self, kanister: CommandLine, tmp_path: Path) -> None:
         file = tmp_path / "b.yaml"
         file.write_text(OLD)
         done = kanister("upgrade", str(file), "--write", prefix=("prlimit", "--fsize=10"))

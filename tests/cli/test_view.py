@@ -55,7 +55,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(
     assert isinstance(view_on(Stream(), FakeClock()), PlainView)
 
 
-def test_who_wants_no_colours_gets_the_live_view_without_any_nor_bold_nor_dim_text(
+def test_no_color_removes_colours_bold_and_dim_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
@@ -75,11 +75,11 @@ def test_who_wants_no_colours_gets_the_live_view_without_any_nor_bold_nor_dim_te
         pytest.param(Stream("latin-1"), id="a terminal without unicode"),
     ],
 )
-def test_where_no_picture_can_be_drawn_there_are_plain_lines(stream: Stream) -> None:
+def test_plain_view_without_a_terminal(stream: Stream) -> None:
     assert isinstance(view_on(stream, FakeClock()), PlainView)
 
 
-def test_plain_lines_come_as_things_happen_and_each_warning_once() -> None:
+def test_plain_view_prints_changes_and_each_warning_once() -> None:
     clock = FakeClock()
     now = clock.now()
     pipe = Stream(is_terminal=False)
@@ -119,7 +119,7 @@ def test_plain_lines_come_as_things_happen_and_each_warning_once() -> None:
     ]
 
 
-def test_phases_with_the_same_name_are_told_of_once_each() -> None:
+def test_phases_with_the_same_name_are_reported_separately() -> None:
     pipe = Stream(is_terminal=False)
     stages = (
         PhaseStatus("dump"),
@@ -133,7 +133,7 @@ def test_phases_with_the_same_name_are_told_of_once_each() -> None:
     assert pipe.getvalue().splitlines() == ["▶ backup/dump", "✓ backup/dump"] * 2
 
 
-def test_a_view_that_is_over_prints_nothing_more() -> None:
+def test_closed_view_prints_nothing() -> None:
     pipe = Stream(is_terminal=False)
     with PlainView(pipe) as view:
         view.add_line("one")
