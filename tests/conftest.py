@@ -1,4 +1,4 @@
-"""Fixtures of every folder: the sample plugin, installed as a user would install it."""
+"""Fixtures for all tests: the sample plugin, installed with pip, and the command line."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from tests.forked_commands import ForkedCommands
 REPOSITORY = Path(__file__).parent.parent
 PATIENCE_SECONDS = 180.0
 _HAVE_VERBS = {"crds", "function", "functions", "internal", "profile", "revisions", "schema"}
-# What Python and its libraries look at while they start, and never again.
+# Variables that only affect the start of Python and its libraries.
 _START_READS = {"PYTHONPATH", "PYTHONWARNINGS", "LANG", "LC_ALL", "TZ", "COVERAGE_PROCESS_START"}
 
-# What is wrong is found whatever else the machine does: being slow is not wrong.
+# Other processes may slow the machine down, so slowness is not an error.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# Every run tries the same examples; `.ci/run --all` looks for others.
+# Every run tries the same examples; `.ci/run --all` tries other ones.
 settings.register_profile("same", settings.get_profile("patient"), derandomize=True)
 settings.load_profile("same")
 
 
 def pytest_configure() -> None:
-    """Make the folder that holds everything tests leave, and let Ctrl-C reach what they start."""
+    """Create the folder for files of tests, and enable Ctrl-C for processes of tests."""
     (REPOSITORY / "build").mkdir(exist_ok=True)
-    # A thousand processes are started: what one has compiled, the next need not.
+    # Share compiled modules among the thousands of processes that tests start.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell starts what runs in its background deaf to it, and all that this starts as well.
+        # Shells let background processes and their children ignore SIGINT.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -48,29 +48,32 @@ _FIRST = ("tests/gate/test_gate.py", "::test_what_fails_for_good_is_told_once")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Have processes share the whole suite, file by file, without what takes long.
+    """Run the whole suite in several processes, file by file, without long tests.
 
-    What takes long is shared test by test. Tests that are named run in this process.
+    Long tests are distributed one by one. Tests that are named on the command line run in this
+    process.
     """
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     options = config.option
     options.markexpr = options.markexpr or "not long"
-    is_asked = hasattr(config, "workerinput") or getattr(options, "numprocesses", 0) is not None
-    if not is_asked and not options.usepdb and not options.collectonly:
-        # One more than there are processors: some of them wait.
+    has_numprocesses = (
+        hasattr(config, "workerinput") or getattr(options, "numprocesses", 0) is not None
+    )
+    if not has_numprocesses and not options.usepdb and not options.collectonly:
+        # One more process than processors, because some of them wait.
         options.numprocesses = min(4, (os.cpu_count() or 1) + 1)
         options.dist = "loadfile" if options.markexpr == "not long" else "worksteal"
         options.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long: at the end, one process would wait for the other."""
+    """Start with long tests, so that no process runs alone at the end."""
     items.sort(key=lambda item: not any(entry in item.nodeid for entry in _FIRST))
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage in what tests make, not in thousands of tests again and again."""
+    """Exclude the collected tests from garbage collection."""
     gc.freeze()
 
 
@@ -80,7 +83,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail where every gate must run and one was skipped: a skipped gate is not a passed one."""
+    """Fail if a gate was skipped although every gate must run."""
     if not os.environ.get("KANISTER_PY_EVERY_GATE"):
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
@@ -91,14 +94,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Say in the very last line what was skipped, and for lack of what."""
+    """Print the skipped tests with their reasons on the last line."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter is not None else []
     if reporter is not None and skipped:
-        reporter.write_line(skipped_for_lack_of_what([entry.longrepr[2] for entry in skipped]))
+        reporter.write_line(summary_of_skipped([report.longrepr[2] for report in skipped]))
 
 
-def skipped_for_lack_of_what(reasons: Sequence[str]) -> str:
+def summary_of_skipped(reasons: Sequence[str]) -> str:
     counts = Counter(reason.removeprefix("Skipped: ").partition("\n")[0] for reason in reasons)
     causes = "; ".join(f"{count}: {why}" for why, count in sorted(counts.items()))
     return f"Skipped {len(reasons)} tests, {causes}"
@@ -106,7 +109,7 @@ def skipped_for_lack_of_what(reasons: Sequence[str]) -> str:
 
 @pytest.fixture(autouse=True)
 def _log_of_a_command() -> Iterator[None]:
-    """Leave no log of a command that ran in this process to the tests behind."""
+    """Remove log handlers of a command that ran in this process."""
     yield
     root, ours = logging.getLogger(), logging.getLogger("kanister_py")
     for handler in [*root.handlers]:
@@ -122,7 +125,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def plugin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample plugin, built and installed into a folder of its own."""
+    """Folder with the sample plugin, built and installed with pip."""
     target = tmp_path_factory.mktemp("plugins")
     subprocess.run(
         [
@@ -147,7 +150,7 @@ def plugin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def with_plugin(plugin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Have the sample plugin installed, in this process."""
+    """Install the sample plugin in this process."""
     from kanister_py.wiring import read_functions
 
     monkeypatch.syspath_prepend(str(plugin_folder))
@@ -161,7 +164,7 @@ def with_plugin(plugin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command printed, and how it ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -169,9 +172,9 @@ class Finished:
 
 
 class CommandLine:
-    """Runs `kanister-py` in a process of its own, with the sample plugin installed.
+    """Runner of `kanister-py` in a separate process, with the sample plugin installed.
 
-    The first of each command starts anew and reads all its code; the others are forked.
+    The first run of every command starts a new interpreter; later runs are forked.
     """
 
     def __init__(self, plugin_folder: Path) -> None:
@@ -191,17 +194,17 @@ class CommandLine:
             key: value for key, value in os.environ.items() if not key.startswith("KANISTER_PY_")
         }
         environment |= {"PYTHONPATH": str(self._plugins), "NO_COLOR": "1"}
-        given = stdin.encode() if isinstance(stdin, str) else stdin
+        input_bytes = stdin.encode() if isinstance(stdin, str) else stdin
         command = words[:2] if words[0] in _HAVE_VERBS else words[:1]
         if command in self._begun and not prefix and not _START_READS & {*(env or {})}:
             self._forked = self._forked or ForkedCommands(environment)
             environment |= env or {}
-            ended = self._forked.run(words, given, environment, cwd, PATIENCE_SECONDS)
+            ended = self._forked.run(words, input_bytes, environment, cwd, PATIENCE_SECONDS)
             return Finished(ended[0], ended[1].decode(), ended[2].decode())
         self._begun.add(command)
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "kanister_py", *words],
-            input=given,
+            input=input_bytes,
             capture_output=True,
             env={**environment, **(env or {})},
             cwd=cwd,

@@ -1,4 +1,4 @@
-"""Fake clock, which stands still until a test moves it."""
+"""Fake clock that only moves when a test advances it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class FakeClock:
-    """For tests: time passes only in `advance`.
+    """Clock whose time passes only in `advance`.
 
-    With `jumps`, a sleep, and a wait that has a timeout, move the clock by
-    themselves instead of blocking: right for a test with one thread, where
-    nobody else could move it.
+    With `jumps`, a sleep or a wait with a timeout advances the clock instead of blocking. Use it in
+    tests with a single thread, where no other thread can advance the clock.
     """
 
     def __init__(self, start: datetime = _START, *, jumps: bool = False) -> None:
@@ -21,7 +20,7 @@ class FakeClock:
         self._passed = 0.0
         self._jumps = jumps
         self._changed = Condition(RLock())
-        # By who waits: with many, one that leaves must not be looked for.
+        # By waiter, so that a waiter can be removed in constant time.
         self._waiting: dict[object, tuple[float, Condition]] = {}
 
     def now(self) -> datetime:
@@ -32,17 +31,17 @@ class FakeClock:
 
     @property
     def sleepers(self) -> int:
-        """Say how many threads wait for this clock to move."""
+        """Number of threads that wait for this clock."""
         with self._changed:
             return len(self._waiting)
 
     def has_waiter_until(self, monotonic: float) -> bool:
-        """Say whether a thread waits for just that time."""
+        """Return whether a thread waits until exactly this time."""
         with self._changed:
             return any(abs(until - monotonic) < 1e-6 for until, _ in self._waiting.values())
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and wake everybody whose time is up."""
+        """Advance the clock, and wake the threads whose time has come."""
         with self._changed:
             self._passed += seconds
             due = [entry for entry in self._waiting.values() if entry[0] <= self._passed]
@@ -52,7 +51,7 @@ class FakeClock:
                 condition.notify_all()
 
     def wait_for_sleepers(self, count: int, timeout_seconds: float = 30.0) -> bool:
-        """Wait, in real time, until so many threads wait for this clock to move."""
+        """Wait, in real time, until `count` threads wait for this clock."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._waiting) >= count, timeout_seconds)
 
@@ -72,7 +71,7 @@ class FakeClock:
         if timeout_seconds <= 0:
             return False
         with self._changed:
-            # Not before: the holder of the lock may have moved the clock.
+            # Read the time under the lock: another thread may have advanced the clock.
             until, waiter = self._passed + timeout_seconds, object()
             self._waiting[waiter] = (until, condition)
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Object stores that fail, for tests: a proxy that does to requests what a bad day does."""
+"""Proxy that injects faults into requests for an object store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALWAYS = 1_000_000
 
 
 class Fault(StrEnum):
-    """What may befall a request."""
+    """Fault of a request or a response."""
 
     INTERNAL = "500"
     SLOW_DOWN = "503, slow down"
@@ -30,7 +30,7 @@ class Fault(StrEnum):
     HALF = "half a body"
     LOST = "a reset, after it was done"
     FLIPPED = "a flipped byte"
-    """Of what was asked for, or of what is written."""
+    """In the body of the request or of the response."""
 
 
 _ANSWERS = {
@@ -38,51 +38,51 @@ _ANSWERS = {
     Fault.SLOW_DOWN: (503, "SlowDown", "Reduce your request rate."),
     Fault.FULL: (507, "QuotaExceeded", "There is no room."),
 }
-_MOMENT = re.compile(r"/(config|keys|locks|index|data|snapshots)(?:/|$|\?|%2F)")
+_REPOSITORY_FOLDER = re.compile(r"/(config|keys|locks|index|data|snapshots)(?:/|$|\?|%2F)")
 
 
 class Faults:
-    """Faults, and whom they befall: requests of every moment that `meant` is found in.
+    """Sequence of faults for requests whose kind matches `pattern`.
 
-    A moment is the method and the folder of a repository, such as `PUT data`; elsewhere
-    it is the method alone. Lists count as `LIST`. Of each, the first `spared` requests go
-    well, and the next meet one fault after the other, or `times` the same.
+    The kind of a request is its method and the folder of a restic repository, such as `PUT data`,
+    or else only the method. Lists count as `LIST`. For every kind, the first `skipped` requests
+    succeed; the next ones fail with one fault after the other, or `times` with the same fault.
     """
 
-    def __init__(self, *faults: Fault, times: int = 0, meant: str = "", spared: int = 0) -> None:
+    def __init__(self, *faults: Fault, times: int = 0, pattern: str = "", skipped: int = 0) -> None:
         self._faults, self._times = faults, times or len(faults)
-        self._meant, self._spared = meant, spared
-        self._all: Counter[str] = Counter()
+        self._pattern, self._skipped = pattern, skipped
+        self._counts: Counter[str] = Counter()
         self._lock = Lock()
-        self.seen: Counter[str] = Counter()
+        self.injected: Counter[str] = Counter()
 
-    def befalling(self, method: str, path: str) -> Fault | None:
-        """Say what is to befall this request, and count it."""
+    def next_fault(self, method: str, path: str) -> Fault | None:
+        """Return the fault for a request, or None, and count the request."""
         method = "LIST" if method == "GET" and "list-type=" in path else method
-        found = _MOMENT.search(path)
-        moment = f"{method} {found[1]}" if found else method
-        if not re.search(self._meant, moment):
+        match = _REPOSITORY_FOLDER.search(path)
+        kind = f"{method} {match[1]}" if match else method
+        if not re.search(self._pattern, kind):
             return None
         with self._lock:
-            number = self._all[moment] - self._spared
-            self._all[moment] += 1
+            number = self._counts[kind] - self._skipped
+            self._counts[kind] += 1
             if not 0 <= number < self._times:
                 return None
-            self.seen[moment] += 1
+            self.injected[kind] += 1
         return self._faults[number % len(self._faults)]
 
 
 @contextmanager
 def faulty(location: Location, faults: Faults) -> Iterator[Location]:
-    """Stand between a client and a store, and fail some of its requests."""
-    there = urlsplit(location.endpoint)
+    """Run a proxy for a store that fails some requests."""
+    target = urlsplit(location.endpoint)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            fault = faults.befalling(self.command, self.path)
+            fault = faults.next_fault(self.command, self.path)
             if fault in _ANSWERS:
                 status, code, message = _ANSWERS[fault]
                 document = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
@@ -91,33 +91,33 @@ def faulty(location: Location, faults: Faults) -> Iterator[Location]:
             if fault is Fault.FLIPPED:
                 body = _flipped(body)
             with urllib3.PoolManager() as pool:
-                # The host is what the signature was made for.
-                found = pool.request(
+                # Keep the Host header, which is part of the signature.
+                response = pool.request(
                     self.command,
-                    f"{there.scheme}://{there.netloc}{self.path}",
+                    f"{target.scheme}://{target.netloc}{self.path}",
                     headers=dict(self.headers.items()),
                     body=body,
                     redirect=False,
                     retries=False,
                     decode_content=False,
                 )
-            data = found.data
+            data = response.data
             headers = {
                 key: value
-                for key, value in found.headers.items()
+                for key, value in response.headers.items()
                 if key.lower() not in {"content-length", "transfer-encoding", "connection"}
             }
-            length = found.headers.get("content-length", str(len(data)))
+            length = response.headers.get("content-length", str(len(data)))
             if fault is Fault.LOST or (fault is Fault.HALF and len(data) < 2):
                 self.reset()
             elif fault is Fault.HALF:
-                self.answer(found.status, headers, data[: len(data) // 2], length)
+                self.answer(response.status, headers, data[: len(data) // 2], length)
                 self.reset()
             else:
                 data = _flipped(data) if fault is Fault.FLIPPED else data
-                self.answer(found.status, headers, data, length)
+                self.answer(response.status, headers, data, length)
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do  # noqa: N815 - as the library wants
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do  # noqa: N815 - names required by http.server
 
         def answer(
             self, status: int, headers: Mapping[str, str], body: bytes, length: str = ""
@@ -131,24 +131,24 @@ def faulty(location: Location, faults: Faults) -> Iterator[Location]:
                 self.wfile.write(body)
 
         def reset(self) -> None:
-            # To linger for no time sends a reset instead of an end.
+            # Closing with a linger time of zero sends a reset.
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.close_connection = True
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     class Server(ThreadingHTTPServer):
         def shutdown_request(self, request: Any) -> None:
-            # Without saying before that nothing more comes: a reset would be an end then.
+            # Do not shut down first, which would end the connection without a reset.
             self.close_request(request)
 
     server = Server(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield location._replace(endpoint=f"http://127.0.0.1:{server.server_port}{there.path}")
+        yield location._replace(endpoint=f"http://127.0.0.1:{server.server_port}{target.path}")
     finally:
         server.shutdown()
         server.server_close()

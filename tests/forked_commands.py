@@ -1,8 +1,8 @@
-"""Commands in processes of their own, forked from one that has read the code they share.
+"""Commands in forked processes, from a process that has imported the shared modules.
 
-Most of what a short command costs is the start of Python and reading modules. The process
-they are forked from has one thread and runs no command itself; a command begins with the
-environment, folder and streams that it is given, as a new process would.
+Most of the time of a short command is the start of Python and the import of modules. The parent
+process has a single thread and runs no command itself. A command starts with the environment,
+working folder and streams of its request, like a new process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 REPOSITORY = Path(__file__).parent.parent
-# What most commands read; nothing that starts a thread or keeps a connection.
+# Modules that most commands need and that start no threads and open no connections.
 _SHARED: Final = (
     "kanister_py.cli.main",
     "kanister_py.cli.functions",
@@ -34,7 +34,7 @@ _NUMBER: Final = Struct("=i")
 
 
 class ForkedCommands:
-    """Runs `kanister-py`, one command after the other."""
+    """Runner of `kanister-py` commands, one after the other."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._channel, theirs = socket.socketpair()
@@ -56,15 +56,15 @@ class ForkedCommands:
         cwd: Path | None,
         timeout_seconds: float,
     ) -> tuple[int, bytes, bytes]:
-        """Say how the command ended, and what it wrote to its output and its errors."""
+        """Run a command; return its exit code, output and error output."""
         start = {"words": words, "environment": dict(environment), "cwd": str(cwd or Path.cwd())}
-        with TemporaryFile() as asked, TemporaryFile() as out, TemporaryFile() as err:
-            with TemporaryFile() as given:
-                given.write(stdin)
-                asked.write(json.dumps(start).encode())
-                for entry in (given, asked):
-                    entry.seek(0)
-                files = [entry.fileno() for entry in (asked, given, out, err)]
+        with TemporaryFile() as request, TemporaryFile() as out, TemporaryFile() as err:
+            with TemporaryFile() as input_file:
+                input_file.write(stdin)
+                request.write(json.dumps(start).encode())
+                for file in (input_file, request):
+                    file.seek(0)
+                files = [file.fileno() for file in (request, input_file, out, err)]
                 socket.send_fds(self._channel, [b"."], files)
             pid = _read_number(self._channel)
             self._channel.settimeout(timeout_seconds)
@@ -78,13 +78,13 @@ class ForkedCommands:
             return code, out.read(), err.read()
 
     def close(self) -> None:
-        """End the process that commands are forked from."""
+        """End the parent process."""
         self._channel.close()
         self._process.wait()
 
 
 def serve(channel_fd: int) -> None:
-    """Fork a command for each request, until the asking process has gone."""
+    """Fork a command for every request, until the channel is closed."""
     for name in _SHARED:
         import_module(name)
     channel = socket.socket(fileno=channel_fd)
@@ -106,19 +106,19 @@ def _read_number(channel: socket.socket) -> int:
     return number
 
 
-def _become_command(asked_fd: int, *streams: int) -> None:
-    """Run the command in this process, which ends with it."""
+def _become_command(request_fd: int, *streams: int) -> None:
+    """Run the command in this process, and exit."""
     from kanister_py.cli.main import main
 
-    with os.fdopen(asked_fd, "rb") as file:
-        asked = json.load(file)
-    for at, value in enumerate(streams):
-        os.dup2(value, at)
-        os.close(value)
+    with os.fdopen(request_fd, "rb") as file:
+        request = json.load(file)
+    for target, stream_fd in enumerate(streams):
+        os.dup2(stream_fd, target)
+        os.close(stream_fd)
     os.environ.clear()
-    os.environ.update(asked["environment"])
-    os.chdir(asked["cwd"])
-    # Packages may have been installed since they were last looked for.
+    os.environ.update(request["environment"])
+    os.chdir(request["cwd"])
+    # Packages may have been installed since the caches were filled.
     invalidate_caches()
-    sys.argv = ["kanister-py", *asked["words"]]
+    sys.argv = ["kanister-py", *request["words"]]
     sys.exit(main())

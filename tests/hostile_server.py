@@ -1,4 +1,4 @@
-"""A server that answers anything at all, byte for byte, for tests of who talks to it."""
+"""Server that sends arbitrary bytes, for tests of clients."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import NamedTuple
 DRIP_SECONDS = 0.05
 
 
-class Asked(NamedTuple):
-    """A request as it came."""
+class Request(NamedTuple):
+    """Request as received."""
 
     method: str
     path: str
@@ -21,22 +21,22 @@ class Asked(NamedTuple):
     body: bytes
 
 
-Answer = Callable[[Asked], Iterable[bytes]]
-"""What is sent, piece by piece; an empty piece is a pause. Then the connection is closed."""
+Answer = Callable[[Request], Iterable[bytes]]
+"""Yields the pieces of a response; an empty piece is a pause. Then the connection is closed."""
 
 
 class HostileServer(NamedTuple):
-    """A server on this machine, with what it was asked."""
+    """Address of a local server, and the requests that it received."""
 
     address: str
-    asked: list[Asked]
+    requests: list[Request]
 
 
 @contextmanager
 def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iterator[HostileServer]:
-    """Answer every connection by one call of `answer`, until the end of the block."""
+    """Answer every connection with `answer`, until the end of the block."""
     listening = socket.create_server(("127.0.0.1", 0))
-    asked: list[Asked] = []
+    requests: list[Request] = []
     over = Event()
 
     def serve(connection: socket.socket) -> None:
@@ -47,7 +47,7 @@ def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iter
         ):
             opened.settimeout(10)
             request = _read(opened)
-            asked.append(request)
+            requests.append(request)
             for piece in answer(request):
                 if not piece:
                     over.wait(DRIP_SECONDS)
@@ -67,7 +67,7 @@ def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iter
 
     Thread(target=accept, daemon=True).start()
     try:
-        yield HostileServer(f"127.0.0.1:{listening.getsockname()[1]}", asked)
+        yield HostileServer(f"127.0.0.1:{listening.getsockname()[1]}", requests)
     finally:
         over.set()
         with suppress(OSError):
@@ -75,7 +75,7 @@ def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iter
         listening.close()
 
 
-def _read(connection: socket.socket) -> Asked:
+def _read(connection: socket.socket) -> Request:
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(1 << 16)
@@ -91,18 +91,18 @@ def _read(connection: socket.socket) -> Asked:
     while left > 0:
         pieces.append(connection.recv(1 << 16))
         left -= len(pieces[-1])
-    return Asked(method, path, text, b"".join(pieces))
+    return Request(method, path, text, b"".join(pieces))
 
 
 def http(body: bytes = b"", status: str = "200 OK", **headers: str) -> list[bytes]:
-    """Write an answer as it should be; names of headers are written with `_` for `-`."""
+    """Build a valid response. Names of headers have `_` instead of `-`."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ["\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", body]
 
 
 def dripping(data: bytes) -> Iterator[bytes]:
-    """Send a byte now and then."""
+    """Yield single bytes with pauses between them."""
     for byte in data:
         yield bytes((byte,))
         yield b""

@@ -95,8 +95,8 @@ def push_image(
             return response
 
         for blob in (*layers, config):
-            begun = send("POST", f"{root}blobs/uploads/", b"", "application/octet-stream")
-            target = urljoin(root, begun.headers["Location"])
+            upload = send("POST", f"{root}blobs/uploads/", b"", "application/octet-stream")
+            target = urljoin(root, upload.headers["Location"])
             query = urlencode({"digest": digest_of(blob.data)})
             joint = "&" if "?" in target else "?"
             send("PUT", f"{target}{joint}{query}", blob.data, "application/octet-stream")

@@ -1,4 +1,4 @@
-"""A real registry of packages on this machine, for tests."""
+"""Local OCI registry for tests (docker-registry)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.ports import free_port
 
 
 class RunningRegistry(NamedTuple):
-    """A registry on this machine, and who may read it."""
+    """Running registry, with the login for it."""
 
     address: str
     login: RegistryLogin
@@ -57,11 +57,11 @@ class RunningRegistry(NamedTuple):
 
 @contextmanager
 def running_registry(folder: Path, *, is_secure: bool = False) -> Iterator[RunningRegistry]:
-    """Run a registry until the end of the block; it forgets nothing that its folder holds."""
+    """Run a registry until the end of the block. Its folder keeps the data."""
     folder.mkdir(exist_ok=True)
     program = shutil.which("docker-registry")
     if program is None:
-        pytest.skip("docker-registry is not installed: packages have no registry to travel to")
+        pytest.skip("docker-registry is not installed: there is no registry for packages")
     port = free_port()
     hashed = bcrypt.hashpw(b"s3cret-word", bcrypt.gensalt(4)).decode()
     (folder / "htpasswd").write_text(f"ann:{hashed}\n")

@@ -1,4 +1,4 @@
-"""Free ports of this machine, for servers that cannot choose one themselves."""
+"""Free local ports, for servers that cannot choose a port themselves."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _CLAIMS: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a port on loopback that is free and outside of the range for ephemeral ports.
+    """Return a free loopback port outside the range of ephemeral ports.
 
-    To avoid races between test processes, the port is reserved by an abstract socket, which
-    disappears with this process.
+    The kernel could assign an ephemeral port to another process before the server starts. An
+    abstract socket reserves the port among test processes; it disappears with this process.
     """
     try:
-        given_out = int(_RANGE.read_text().split()[0])
+        ephemeral_start = int(_RANGE.read_text().split()[0])
     except OSError:
-        given_out = 32_768
+        ephemeral_start = 32_768
     while True:
-        port = random.randrange(_LOWEST, max(given_out, _LOWEST + 1000))
+        port = random.randrange(_LOWEST, max(ephemeral_start, _LOWEST + 1000))
         claim = socket.socket(socket.AF_UNIX)
         with socket.socket() as probe:
             try:

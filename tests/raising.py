@@ -1,4 +1,4 @@
-"""Expectation of errors that only their reason tells apart."""
+"""Context manager for errors that differ only in their reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kanister_py.core.errors import UsageError
 
 @contextmanager
 def refused_as(reason: str, match: str | None = None) -> Iterator[pytest.ExceptionInfo[UsageError]]:
-    """Expect an error that is the user's to mend, with this reason."""
+    """Expect a UsageError with this reason."""
     with pytest.raises(UsageError, match=match) as caught:
         yield caught
     assert caught.value.reason == reason

@@ -1,4 +1,4 @@
-"""Whole files."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-def test_a_file_takes_the_place_of_another_with_the_mode_that_is_asked_for(
-    tmp_path: Path, is_shared: bool
-) -> None:
+def test_file_is_replaced_with_the_given_mode(tmp_path: Path, is_shared: bool) -> None:
     path = tmp_path / "state.json"
     path.write_bytes(b"old")
     write_atomically(path, b"new", 0o664, is_shared=is_shared, is_durable=True)
@@ -26,7 +24,7 @@ def test_a_file_takes_the_place_of_another_with_the_mode_that_is_asked_for(
 
 
 @BOTH
-def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left_of_it(
+def test_failed_write_names_the_file_and_leaves_nothing_behind(
     tmp_path: Path, is_shared: bool
 ) -> None:
     path = tmp_path / "state.json"
@@ -37,7 +35,7 @@ def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left_of_it(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_killed_writer_left_is_written_anew_even_if_it_leads_elsewhere(
+def test_temporary_file_of_a_killed_writer_is_replaced_even_if_it_is_a_link(
     tmp_path: Path,
 ) -> None:
     path, elsewhere = tmp_path / "state.json", tmp_path / "elsewhere"

@@ -9,18 +9,18 @@ import kanister_py
 import kanister_py.embedded
 
 
-def test_every_public_name_is_there() -> None:
-    assert [entry for entry in kanister_py.__all__ if not hasattr(kanister_py, entry)] == []
+def test_every_public_name_exists() -> None:
+    assert [name for name in kanister_py.__all__ if not hasattr(kanister_py, name)] == []
     assert kanister_py.__all__ == sorted(kanister_py.__all__)
 
 
-def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+def test_private_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Registry'"):
         _ = kanister_py.Registry
 
 
 def modules_after(*words: str) -> set[str]:
-    """The modules that one command loads, as its own process saw them."""
+    """Return the modules that a command imports in its own process."""
     code = (
         "import sys\n"
         "from kanister_py.cli.main import main\n"
@@ -53,9 +53,9 @@ HEAVY = {
         pytest.param(["functions", "list"], id="functions list"),
     ],
 )
-def test_nothing_heavy_is_imported_by_a_command_that_does_not_need_it(words: list[str]) -> None:
+def test_light_commands_import_no_heavy_packages(words: list[str]) -> None:
     assert modules_after(*words) & HEAVY == set()
 
 
-def test_help_does_without_models_and_yaml() -> None:
+def test_help_imports_neither_pydantic_nor_yaml() -> None:
     assert modules_after("--help") & {"pydantic", "yaml"} == set()

@@ -1,11 +1,11 @@
-"""Entries of a weighted cache are dropped by their weight, the least recently used first."""
+"""Cache with weights: the least recently used entries are dropped first."""
 
 from __future__ import annotations
 
 from kanister_py.weighted_cache import WeightedCache
 
 
-def test_the_least_recently_used_entries_make_room() -> None:
+def test_least_recently_used_entries_are_dropped() -> None:
     cache = WeightedCache[str, int](10)
     assert cache.put("a", 1, 4) == []
     assert cache.put("b", 2, 4) == []
@@ -15,7 +15,7 @@ def test_the_least_recently_used_entries_make_room() -> None:
     assert (cache.weight, len(cache)) == (10, 2)
 
 
-def test_an_entry_that_is_too_heavy_is_not_kept_and_replaces_nothing_else() -> None:
+def test_too_heavy_entry_is_not_stored_and_drops_no_other_entry() -> None:
     cache = WeightedCache[str, int](10)
     cache.put("a", 1, 4)
     cache.put("b", 2, 4)
@@ -23,7 +23,7 @@ def test_an_entry_that_is_too_heavy_is_not_kept_and_replaces_nothing_else() -> N
     assert (cache.get("a"), cache.get("b"), cache.weight) == (None, 2, 4)
 
 
-def test_discarded_entries_no_longer_weigh_anything() -> None:
+def test_discarded_entries_have_no_weight() -> None:
     cache = WeightedCache[str, int](100)
     for number, key in enumerate("abc"):
         cache.put(key, number, 4)
@@ -34,7 +34,7 @@ def test_discarded_entries_no_longer_weigh_anything() -> None:
     assert (cache.get("b"), cache.get("c"), cache.weight) == (None, 2, 4)
 
 
-def test_an_entry_that_is_written_again_counts_once() -> None:
+def test_replaced_entry_counts_once() -> None:
     cache = WeightedCache[str, int](10)
     for value in range(5):
         cache.put("a", value, 4)

@@ -1,4 +1,4 @@
-"""Record of versions in the gate: compared with that of the last release."""
+"""Comparison of versions.yaml with that of the last release."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kanister_py.core.yaml.documents import text_of_path
 
 
 def changes_refused(before: Catalogue, after: Catalogue) -> list[Problem]:
-    """Say what the new record may not change of the last released one.
+    """List changes of released versions that are not allowed.
 
-    Released versions stay listed, a stable version that loses its mark is
-    deprecated, and what was promised to stay is not removed sooner.
+    Released versions stay listed, a version that is no longer stable is deprecated, and no version
+    is removed earlier than promised.
     """
     problems: list[Problem] = []
     for name in before.functions:
@@ -29,9 +29,9 @@ def changes_refused(before: Catalogue, after: Catalogue) -> list[Problem]:
                 for message in _changed(version, listing, new.get(version))
             )
         stable = before.functions[name].stable
-        kept = new.get(stable) if stable is not None else None
+        previous = new.get(stable) if stable is not None else None
         moved = name in after.functions and stable != after.functions[name].stable
-        if moved and kept is not None and kept.deprecated_in is None:
+        if moved and previous is not None and previous.deprecated_in is None:
             path = ("functions", name, "versions", str(stable), "deprecatedIn")
             message = f"{stable} was stable in the last release; deprecate it when the mark moves"
             problems.append(Problem("versions.yaml", 0, 0, text_of_path(path), message))
@@ -47,4 +47,4 @@ def _changed(version: Version, old: Listing, new: Listing | None) -> Iterable[st
     if new.removed_in is not None and (
         old.removed_in is not None and new.removed_in < old.removed_in
     ):
-        yield f"{version} was promised until {old.removed_in.bare}; it cannot go sooner"
+        yield f"{version} was promised until {old.removed_in.bare}; it cannot be removed earlier"

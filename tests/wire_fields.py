@@ -1,4 +1,4 @@
-"""Hand-made fields of protobuf messages, for bytes that protobuf itself would not write."""
+"""Encoder for protobuf fields that protobuf itself would not write."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def varint(value: int) -> bytes:
 
 
 def shuffled(message: Any, choose: random.Random) -> bytes:
-    """Write a message with the entries of its maps in random order, as programs in Go do."""
-    written = b""
+    """Encode a message with the entries of maps in random order, like Go programs do."""
+    encoded = b""
     for field, value in message.ListFields():
         inside = field.message_type
         if inside is not None and inside.GetOptions().map_entry:
@@ -31,20 +31,20 @@ def shuffled(message: Any, choose: random.Random) -> bytes:
             choose.shuffle(keys)
             for key in keys:
                 if inside.fields_by_name["value"].message_type is None:
-                    written += _alone(message, field.name, {key: value[key]})
+                    encoded += _alone(message, field.name, {key: value[key]})
                 else:
                     entry = field_bytes(1, key.encode()) + field_bytes(
                         2, shuffled(value[key], choose)
                     )
-                    written += field_bytes(field.number, entry)
+                    encoded += field_bytes(field.number, entry)
         elif inside is None:
-            written += _alone(message, field.name, value)
+            encoded += _alone(message, field.name, value)
         else:
-            for item in value if field_of(field).is_repeated else [value]:
-                written += field_bytes(field.number, shuffled(item, choose))
-    return written
+            for member in value if field_of(field).is_repeated else [value]:
+                encoded += field_bytes(field.number, shuffled(member, choose))
+    return encoded
 
 
 def _alone(message: Any, name: str, value: Any) -> bytes:
-    written: bytes = type(message)(**{name: value}).SerializeToString()
-    return written
+    encoded: bytes = type(message)(**{name: value}).SerializeToString()
+    return encoded

@@ -27,7 +27,7 @@ from kanister_py.core.errors import ApiError, ClusterUnavailable
 from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.retries import NO_LIMIT, RetryRule
 from tests.adapters.test_cluster_kube import kubeconfig
-from tests.hostile_server import DRIP_SECONDS, Answer, Asked, dripping, hostile_server, http
+from tests.hostile_server import DRIP_SECONDS, Answer, Request, dripping, hostile_server, http
 
 BRIEF = Timing(patience=0.3, first_patience=0.3, pauses=RetryRule(NO_LIMIT, 0.05))
 SHORT = BRIEF._replace(answer=0.5, only_answer=0.5)
@@ -92,7 +92,7 @@ WRONG: dict[str, list[bytes]] = {
 
 @pytest.mark.parametrize("sent", WRONG.values(), ids=WRONG)
 def test_invalid_response_is_an_error(sent: list[bytes], tmp_path: Path) -> None:
-    def answer(asked: Asked) -> Iterable[bytes]:
+    def answer(asked: Request) -> Iterable[bytes]:
         return sent
 
     ended = _attempts(answer, tmp_path)
@@ -159,7 +159,7 @@ def test_response_has_one_deadline(answer: Answer) -> None:
 def test_long_response_is_read_completely() -> None:
     piece = b"x" * (64 << 10)
 
-    def answer(_: Asked) -> Iterable[bytes]:
+    def answer(_: Request) -> Iterable[bytes]:
         yield b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(piece) * 60)
         for _number in range(60):
             yield piece
@@ -277,7 +277,7 @@ def test_expired_credentials_of_a_plugin_are_renewed(tmp_path: Path) -> None:
         path = kubeconfig(tmp_path, f"http://{server.address}", user)
         with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
             cluster.get(CONFIG_MAPS, "settings", namespace="shop")
-        assert "Authorization: Bearer token-1" in server.asked[0].head
+        assert "Authorization: Bearer token-1" in server.requests[0].head
         assert "token-0" not in path.read_text()
 
 
@@ -294,7 +294,7 @@ def test_requests_with_valid_credentials_do_not_wait_for_a_plugin(tmp_path: Path
         "print(json.dumps({**said, 'status': {'token': f'token-{number}'}}))\n"
     )
 
-    def answer(asked: Asked) -> list[bytes]:
+    def answer(asked: Request) -> list[bytes]:
         name = asked.path.rpartition("/")[2]
         if name == "refused" and "token-0" in asked.head:
             return http(b"{}", "401 Unauthorized")
@@ -325,7 +325,7 @@ def test_requests_with_valid_credentials_do_not_wait_for_a_plugin(tmp_path: Path
 # Through a proxy
 
 
-def _through_proxy(answer: Answer, folder: Path) -> tuple[Any, list[Asked]]:
+def _through_proxy(answer: Answer, folder: Path) -> tuple[Any, list[Request]]:
     with hostile_server(answer) as server:
         path = kubeconfig(folder, "http://api.example")
         config = json.loads(path.read_text())
@@ -337,7 +337,7 @@ def _through_proxy(answer: Answer, folder: Path) -> tuple[Any, list[Asked]]:
                 outcome = cluster.get(CONFIG_MAPS, "settings", namespace="shop")
             except ApiError as error:
                 outcome = error
-        return outcome, server.asked
+        return outcome, server.requests
 
 
 def test_response_through_a_proxy(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.ports.object_store import ObjectStore
 from kanister_py.wiring import object_stores
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
-from tests.hostile_server import Asked, hostile_server
+from tests.hostile_server import Request, hostile_server
 from tests.stores import running_store
 
 MIB = 1024 * 1024
@@ -54,17 +54,17 @@ def test_batch_delete_continues_after_a_connection_reset(kind: StoreKind, tmp_pa
         store = object_stores().open(location)
         for key in "abc":
             store.put(key, [b"x"])
-        faults = Faults(Fault.LOST, times=1, meant="POST")
+        faults = Faults(Fault.LOST, times=1, pattern="POST")
         with faulty(location, faults) as failing:
             assert object_stores().open(failing).delete(["a", "b", "c"]) == 3
-        assert faults.seen["POST"] == 1
+        assert faults.injected["POST"] == 1
         assert list(store.list("")) == []
 
 
 def test_permanent_fault_is_one_error_and_leaves_nothing(
     location: Location, store: ObjectStore
 ) -> None:
-    with faulty(location, Faults(Fault.INTERNAL, times=ALWAYS, meant="PUT")) as failing:
+    with faulty(location, Faults(Fault.INTERNAL, times=ALWAYS, pattern="PUT")) as failing:
         for size in (100, 20 * MIB):
             with pytest.raises(TransientError) as caught:
                 object_stores().open(failing).put("key", [bytes(size)])
@@ -74,7 +74,7 @@ def test_permanent_fault_is_one_error_and_leaves_nothing(
 
 
 def test_full_store_has_its_own_reason(location: Location, store: ObjectStore) -> None:
-    faults = Faults(Fault.FULL, times=ALWAYS, meant="PUT")
+    faults = Faults(Fault.FULL, times=ALWAYS, pattern="PUT")
     with faulty(location, faults) as failing, pytest.raises(KanisterError) as caught:
         object_stores().open(failing).put("key", [b"x"])
     assert caught.value.reason == "StorageFull"
@@ -93,7 +93,7 @@ def test_corrupted_transfer_is_detected(location: Location, store: ObjectStore, 
 def test_endless_response_is_limited(location: Location, status: str) -> None:
     sent = 0
 
-    def endless(_: Asked) -> Iterator[bytes]:
+    def endless(_: Request) -> Iterator[bytes]:
         nonlocal sent
         yield f"HTTP/1.1 {status}\r\n\r\n<Code>".encode()
         while True:

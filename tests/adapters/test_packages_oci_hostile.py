@@ -30,7 +30,7 @@ from kanister_py.adapters.packages_oci.registry import (
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference
 from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
-from tests.hostile_server import DRIP_SECONDS, Answer, Asked, dripping, hostile_server, http
+from tests.hostile_server import DRIP_SECONDS, Answer, Request, dripping, hostile_server, http
 from tests.oci_images import LAYER_TYPE
 
 # A slow response takes longer than this; a busy machine does not.
@@ -65,7 +65,7 @@ def _manifest(layer: bytes = LAYER, **over: Any) -> bytes:
 def _registry(manifest: bytes, **blobs: Iterable[bytes]) -> Answer:
     """Return the handler of a registry; blobs are handlers by the first digits of their digest."""
 
-    def answer(asked: Asked) -> Iterable[bytes]:
+    def answer(asked: Request) -> Iterable[bytes]:
         if "/manifests/" in asked.path:
             body = b"" if asked.method == "HEAD" else manifest
             return http(body, Docker_Content_Digest=digest_of(manifest))
@@ -104,7 +104,7 @@ def test_unmodified_registry_has_a_valid_package() -> None:
     ],
 )
 def test_invalid_digest_is_rejected(claimed: str, tmp_path: Path) -> None:
-    def answer(asked: Asked) -> list[bytes]:
+    def answer(asked: Request) -> list[bytes]:
         body = b"" if asked.method == "HEAD" else _manifest()
         return http(body, Docker_Content_Digest=claimed)
 
@@ -117,7 +117,7 @@ def test_invalid_digest_is_rejected(claimed: str, tmp_path: Path) -> None:
 
 
 def test_reported_digest_is_compared_with_the_content() -> None:
-    def answer(asked: Asked) -> list[bytes]:
+    def answer(asked: Request) -> list[bytes]:
         body = b"" if asked.method == "HEAD" else _manifest()
         return http(body, Docker_Content_Digest=digest_of(b"another"))
 
@@ -141,7 +141,7 @@ def test_unchanged_tag_is_not_downloaded_again() -> None:
         packages = _packages()
         first = packages.resolve(_reference(server.address))
         assert packages.resolve(_reference(server.address)) == first
-    assert [request.method for request in server.asked] == ["HEAD", "GET", "HEAD"]
+    assert [request.method for request in server.requests] == ["HEAD", "GET", "HEAD"]
 
 
 DEEP = b"[" * 100_000
@@ -203,7 +203,7 @@ BLOBS: dict[str, list[bytes]] = {
 
 @pytest.mark.parametrize("blob", BLOBS.values(), ids=BLOBS)
 def test_invalid_layer_is_one_clear_error(blob: list[bytes]) -> None:
-    def answer(asked: Asked) -> Iterable[bytes]:
+    def answer(asked: Request) -> Iterable[bytes]:
         return blob if "/blobs/" in asked.path or "other" in asked.path else registry(asked)
 
     registry = _registry(_manifest())
@@ -233,7 +233,7 @@ CHALLENGE = 'Bearer realm="http://{realm}/token",service="s"'
     ],
 )
 def test_invalid_token_is_one_clear_error(token: bytes) -> None:
-    def answer(asked: Asked) -> list[bytes]:
+    def answer(asked: Request) -> list[bytes]:
         if asked.path.startswith("/token"):
             return http(token)
         host = next(line[6:] for line in asked.head.split("\r\n") if line.startswith("Host: "))
@@ -260,7 +260,7 @@ def test_invalid_challenge_is_one_clear_error(challenge: str) -> None:
 def test_a_token_is_requested_for_pulling_only() -> None:
     registry = _registry(_manifest())
 
-    def answer(asked: Asked) -> Iterable[bytes]:
+    def answer(asked: Request) -> Iterable[bytes]:
         if asked.path.startswith("/token"):
             return http(b'{"token": "t"}')
         if "Authorization: Bearer t" not in asked.head:
@@ -271,7 +271,7 @@ def test_a_token_is_requested_for_pulling_only() -> None:
     with hostile_server(answer) as server:
         packages, reference = _packages(), _reference(server.address)
         assert packages.read(reference, packages.resolve(reference)) == PACKAGE
-        scopes = [request.path for request in server.asked if request.path.startswith("/token")]
+        scopes = [request.path for request in server.requests if request.path.startswith("/token")]
     assert scopes
     assert all("scope=repository%3Ateam%2Ffunction-x%3Apull&" in f"{path}&" for path in scopes)
 
@@ -309,20 +309,20 @@ def test_a_registry_of_another_domain_gets_no_password() -> None:
         realm = other.address.replace("127.0.0.1", "localhost")
         challenge = CHALLENGE.format(realm=realm)
 
-        def answer(_: Asked) -> list[bytes]:
+        def answer(_: Request) -> list[bytes]:
             return http(b"", "401 Unauthorized", WWW_Authenticate=challenge)
 
         with hostile_server(answer) as server:
             login = RegistryLogin(server.address, "ann", "s3cret")
             with pytest.raises(PackageNotFound, match=f"log in to {realm} too"):
                 _packages().resolve(_reference(server.address), [login])
-    assert not other.asked
+    assert not other.requests
 
 
 def test_password_is_not_sent_after_a_redirect() -> None:
     with hostile_server(lambda _: http(LAYER)) as store:
 
-        def answer(asked: Asked) -> list[bytes]:
+        def answer(asked: Request) -> list[bytes]:
             if "Authorization: Basic" not in asked.head:
                 return http(b"", "401 Unauthorized", WWW_Authenticate="Basic realm=x")
             if "/blobs/" in asked.path:
@@ -336,8 +336,8 @@ def test_password_is_not_sent_after_a_redirect() -> None:
             packages = _packages()
             digest = packages.resolve(reference, [login])
             assert packages.read(reference, digest, [login]) == PACKAGE
-    assert len(store.asked) == 1
-    assert "Authorization" not in store.asked[0].head
+    assert len(store.requests) == 1
+    assert "Authorization" not in store.requests[0].head
 
 
 def test_redirect_from_tls_to_plain_http_is_rejected(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_redirect_from_tls_to_plain_http_is_rejected(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
     with hostile_server(lambda _: http(LAYER)) as plain:
 
-        def answer(asked: Asked) -> Iterable[bytes]:
+        def answer(asked: Request) -> Iterable[bytes]:
             if "/blobs/" in asked.path:
                 return http(b"", "307 Moved", Location=f"http://{plain.address}/layer")
             return registry(asked)
@@ -367,7 +367,7 @@ def test_redirect_from_tls_to_plain_http_is_rejected(tmp_path: Path) -> None:
             digest = packages.resolve(reference)
             with pytest.raises(InvalidPackage, match="from TLS to plain HTTP"):
                 packages.read(reference, digest)
-    assert not plain.asked
+    assert not plain.requests
 
 
 # Limits of time and memory
@@ -375,7 +375,7 @@ def test_redirect_from_tls_to_plain_http_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["head", "body"])
 def test_slow_registry_is_limited_by_the_total_timeout(part: str) -> None:
-    def answer(asked: Asked) -> Iterable[bytes]:
+    def answer(asked: Request) -> Iterable[bytes]:
         response = b"".join(http(b"x" * DRIPS))
         head, _, body = response.partition(b"\r\n\r\n")
         if part == "body":
@@ -465,7 +465,7 @@ def _tags(*pages: Any) -> tuple[list[str], list[str]]:
     """List the tags of a registry that always links to another page; the last page is repeated."""
     asked_for: list[str] = []
 
-    def answer(asked: Asked) -> Iterable[bytes]:
+    def answer(asked: Request) -> Iterable[bytes]:
         page = pages[min(len(asked_for), len(pages) - 1)]
         asked_for.append(asked.path)
         return http(json.dumps(page).encode(), Link='<http://evil.example.org/>; rel="next"')

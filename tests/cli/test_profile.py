@@ -107,7 +107,7 @@ def test_failing_store_is_reported_in_one_line(
     moment: str,
     failed: str,
 ) -> None:
-    with faulty(location, Faults(fault, times=ALWAYS, meant=moment)) as failing:
+    with faulty(location, Faults(fault, times=ALWAYS, pattern=moment)) as failing:
         file = profile.with_name("failing.yaml")
         file.write_text(profile.read_text().replace(location.endpoint, failing.endpoint))
         done = kanister("profile", "validate", "-f", str(file))

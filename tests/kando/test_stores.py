@@ -124,7 +124,7 @@ def test_interrupted_pull_leaves_no_file(s3: Location, tmp_path: Path) -> None:
 def test_permanent_error_is_one_line(s3: Location, tmp_path: Path, fault: Fault, size: int) -> None:
     data, target = os.urandom(size), tmp_path / "out"
     kando("location", "push", "-s", "there", "-", location=s3, stdin=data)
-    with faulty(s3, Faults(fault, times=ALWAYS, meant="PUT|GET")) as failing:
+    with faulty(s3, Faults(fault, times=ALWAYS, pattern="PUT|GET")) as failing:
         pushed = kando("location", "push", "-s", "new", "-", location=failing, stdin=data)
         pulled = kando("location", "pull", "-s", "there", str(target), location=failing)
     for done in (pushed, pulled):

@@ -375,10 +375,10 @@ def test_dump_to_a_faulty_store_is_complete_or_fails(
     rds: Any, location: Location, shop: Shop, fault: Fault, times: int
 ) -> None:
     store = object_stores().open(location)
-    faults = Faults(fault, times=times, meant="PUT|POST|GET$")
+    faults = Faults(fault, times=times, pattern="PUT|POST|GET$")
     with faulty(location, faults) as failing:
         exported = shop.export(failing)
-    assert faults.seen
+    assert faults.injected
     # The temporary instance is deleted in any case.
     assert instances(rds) == ["app"]
     if exported["state"] != "complete":
@@ -388,10 +388,10 @@ def test_dump_to_a_faulty_store_is_complete_or_fails(
     dump = output(exported)["backupID"]
     assert [obj.key for obj in store.list("")] == [f"dumps/{dump}"]
     shop.spoil()
-    faults = Faults(fault, times=times, meant="GET$")
+    faults = Faults(fault, times=times, pattern="GET$")
     with faulty(location, faults) as failing:
         restored = shop.restore(failing, dump)
-    assert faults.seen
+    assert faults.injected
     if restored["state"] != "complete":
         is_clear(restored)
         # An incomplete dump is not loaded.

@@ -20,7 +20,7 @@ from kanister_py.functions.blueprint.restore_data.v0_1_0 import RestoreDataV010
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.conftest import Harness
 from tests.functions.blueprint.data import claim, facts_for, keys, mounted
-from tests.led_names import Led, led
+from tests.redirected_hosts import RedirectedHost, redirected_host
 from tests.stores import AZURE_ACCOUNT, AZURE_KEY, running_store
 
 ACCOUNT = "kaccount"
@@ -35,7 +35,7 @@ def place(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[tuple[Location, Led]]:
+) -> Iterator[tuple[Location, RedirectedHost]]:
     """A store, and the settings with which restic finds it."""
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
@@ -47,7 +47,7 @@ def place(
         port = int(location.endpoint.split(":")[2].split("/")[0])
         is_google = request.param is StoreKind.GCS
         host = "storage.googleapis.com" if is_google else f"{ACCOUNT}.blob.core.windows.net"
-        with led(host, port, folder / "led", renames=is_google) as way:
+        with redirected_host(host, port, folder / "led", rewrites_host=is_google) as way:
             if is_google:
                 account = {**json.loads(location.credential.secret), "token_uri": way.token_url}
                 credential = Credential("p", json.dumps(account))
@@ -58,7 +58,7 @@ def place(
                 yield location._replace(endpoint=endpoint, credential=credential), way
 
 
-def trusting(harness: Harness, way: Led) -> dict[str, Any]:
+def trusting(harness: Harness, way: RedirectedHost) -> dict[str, Any]:
     """Return the additional settings of pods for the redirection."""
     harness.cluster.create(
         {
@@ -81,7 +81,7 @@ def trusting(harness: Harness, way: Led) -> dict[str, Any]:
 @pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_volume_is_restored_from_google_and_azure(
-    harness: Harness, place: tuple[Location, Led], version: str
+    harness: Harness, place: tuple[Location, RedirectedHost], version: str
 ) -> None:
     location, way = place
     copy, restore, delete = VERSIONS[version]

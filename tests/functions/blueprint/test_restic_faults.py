@@ -306,7 +306,7 @@ def test_transient_faults_at_every_request_are_survived(stage: Stage, name: str)
     faults = Faults(Fault.INTERNAL, Fault.HALF, Fault.SLOW_DOWN, Fault.LOST)
     with faulty(stage.location, faults) as failing:
         done = perform(stage, case, failing)
-    assert faults.seen
+    assert faults.injected
     if name.startswith("LocationDelete") and isinstance(done, TransientError):
         # Without restic, a broken connection is not retried.
         assert "the connection breaks" in done.message
@@ -331,12 +331,12 @@ FLIPPED = [
 def test_flipped_byte_is_detected(stage: Stage, name: str, moment: str, spared: int) -> None:
     case = CASES[name]
     mounted(stage.harness, case.before)
-    faults = Faults(Fault.FLIPPED, meant=moment, spared=spared)
+    faults = Faults(Fault.FLIPPED, pattern=moment, skipped=spared)
     with faulty(stage.location, faults) as failing:
         done = perform(stage, case, failing)
     if isinstance(done, KanisterError):
         is_clear(done, name)
-        assert faults.seen
+        assert faults.injected
         assert case.failed_count in {None, stage.count()}
         done = perform(stage, case, stage.location, attempt=2)
         if name == "DeleteData v0.0.0" and isinstance(done, KanisterError):
@@ -344,7 +344,7 @@ def test_flipped_byte_is_detected(stage: Stage, name: str, moment: str, spared: 
             # tag.
             assert "Snapshot not found" in done.message
             done = {"spaceFreed": "0 B"}
-    elif case.look is is_whole and faults.seen and not moment.startswith("PUT"):
+    elif case.look is is_whole and faults.injected and not moment.startswith("PUT"):
         # The first output reports a problem, and the next one reports none.
         assert "true" in done.values() or (name in AS_THE_ORIGINAL and "snapshots" in moment)
         done = perform(stage, case, stage.location, attempt=2)
@@ -415,7 +415,7 @@ def test_permanent_faults_are_one_error(stage: Stage, tmp_path: Path) -> None:
             folder = tmp_path / f"s3-{number}"
             shutil.copytree(stage.prepared.folder, folder)
             places[name] = stack.enter_context(running_s3(folder))
-            faults = Faults(Fault.INTERNAL, times=ALWAYS, meant=moment)
+            faults = Faults(Fault.INTERNAL, times=ALWAYS, pattern=moment)
             failing = stack.enter_context(faulty(places[name], faults))
             case = CASES[name]
             arguments = case.args(stage.prepared)

@@ -1,4 +1,4 @@
-"""Names of Google and Azure, led to servers of this machine: restic's clients know no others."""
+"""Proxy that redirects a host of Google or Azure to a local server."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
 
 
-class Led(NamedTuple):
-    """The proxy that a program must ask, whom it must trust, and where Google's tokens are."""
+class RedirectedHost(NamedTuple):
+    """Proxy URL, certificate authority to trust, and URL for Google access tokens."""
 
     proxy: str
     authority: str
@@ -28,10 +28,12 @@ class Led(NamedTuple):
 
 
 @contextmanager
-def led(host: str, port: int, folder: Path, *, renames: bool) -> Iterator[Led]:
-    """Stand between programs and a host: a proxy that takes TLS off, and asks a local port.
+def redirected_host(
+    host: str, port: int, folder: Path, *, rewrites_host: bool
+) -> Iterator[RedirectedHost]:
+    """Run an HTTPS proxy that terminates TLS for a host, and forwards requests to a local port.
 
-    `renames`: what is asked there calls it by the name that it has on this machine.
+    `rewrites_host` replaces the Host header by the local address.
     """
     folder.mkdir(parents=True, exist_ok=True)
     certificates = X509Certificates(SystemClock())
@@ -44,7 +46,7 @@ def led(host: str, port: int, folder: Path, *, renames: bool) -> Iterator[Led]:
     context.load_cert_chain(files[0], files[1])
 
     header = f"Host: {host}\r\n".encode()
-    meant = f"Host: 127.0.0.1:{port}\r\n".encode() if renames else header
+    local_header = f"Host: 127.0.0.1:{port}\r\n".encode() if rewrites_host else header
 
     class Proxy(BaseHTTPRequestHandler):
         def do_CONNECT(self) -> None:
@@ -61,7 +63,7 @@ def led(host: str, port: int, folder: Path, *, renames: bool) -> Iterator[Led]:
                         data = end.recv(65536)
                         if not data:
                             return
-                        ends[end].sendall(data.replace(header, meant, 1))
+                        ends[end].sendall(data.replace(header, local_header, 1))
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
@@ -72,17 +74,17 @@ def led(host: str, port: int, folder: Path, *, renames: bool) -> Iterator[Led]:
             self.wfile.write(json.dumps(token).encode())
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
         server.daemon_threads = True
-        # A connection that a client keeps open must not keep us.
+        # Do not wait for connections that clients keep open.
         server.block_on_close = False
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}"
         try:
-            yield Led(url, authority.certificate, f"{url}/token")
+            yield RedirectedHost(url, authority.certificate, f"{url}/token")
         finally:
             server.shutdown()
             thread.join()
