@@ -86,7 +86,7 @@ class Functions(NamedTuple):
 @contextmanager
 def traced() -> Iterator[None]:
     """Trace the block, and export to the target in the OTEL_* variables."""
-    from kanister_py.ports.tracing import trace_with
+    from kanister_py.ports.tracing import set_tracer
 
     try:
         from kanister_py.adapters.tracing_otel import open_tracing
@@ -96,11 +96,11 @@ def traced() -> Iterator[None]:
             reason="TracingNotInstalled",
         ) from None
     tracing = open_tracing(str(installed_release()))
-    trace_with(tracing)
+    set_tracer(tracing)
     try:
         yield
     finally:
-        trace_with(None)
+        set_tracer(None)
         tracing.close()
 
 

@@ -42,8 +42,8 @@ from kanister_py.ports.function_runner import (
     FunctionRequestInvalid,
     FunctionTimedOut,
     FunctionUnavailable,
+    max_values,
     mebibytes,
-    most_values,
     too_large,
     too_many_values,
 )
@@ -124,7 +124,7 @@ class GrpcRunner:
                 raise self._error_of(error, where, connection) from error
         self._budget.take(len(answer))
         try:
-            return read_response(answer, call.request, most_values(limit_bytes))
+            return read_response(answer, call.request, max_values(limit_bytes))
         except TooManyValues:
             raise FunctionAnswerTooLarge(*where, too_many_values(limit_bytes)) from None
         except NotDecodable as error:

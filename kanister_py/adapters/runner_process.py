@@ -28,7 +28,7 @@ from kanister_py.ports.function_runner import (
     FunctionNotServed,
     FunctionRequestInvalid,
     FunctionTimedOut,
-    most_values,
+    max_values,
     too_large,
     too_many_values,
 )
@@ -86,7 +86,7 @@ class ProcessRunner:
             raise FunctionCallFailed(
                 *where, f"{program} {_ending(result.code)}{_stderr_of(result.err)}"
             )
-        if _count_values(result.out) > most_values(limit_bytes):
+        if _count_values(result.out) > max_values(limit_bytes):
             raise FunctionAnswerTooLarge(*where, too_many_values(limit_bytes))
         return self._read(where, program, result)
 

@@ -95,7 +95,7 @@ class RunPage:
         with self._lock:
             return [line for line in self._lines if line["number"] > after]
 
-    def is_elsewhere(self, namespace: str, name: str) -> bool:  # noqa: ARG002 # the run is in this process
+    def must_be_polled(self, namespace: str, name: str) -> bool:  # noqa: ARG002 # the run is in this process
         return False
 
     def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:

@@ -120,7 +120,7 @@ class ClusterOverview:
             return [line.as_dict() for line in own]
         return self._lines_of_pods(namespace, name)[after:]
 
-    def is_elsewhere(self, namespace: str, name: str) -> bool:
+    def must_be_polled(self, namespace: str, name: str) -> bool:
         self._start_watch(_FIRST_LOOK_SECONDS)
         key = ObjectKey(namespace, name)
         row = self._store.get(key)

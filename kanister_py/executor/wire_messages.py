@@ -169,16 +169,16 @@ def _joined(parts: Any, other_fields: bytes) -> bytes:
 
 
 def read_response(
-    data: bytes, request: FunctionRequest | None = None, most_values: int = 0
+    data: bytes, request: FunctionRequest | None = None, max_values: int = 0
 ) -> FunctionResponse:
     """Decode a response. Raises `NotDecodable` if any part of it is invalid.
 
-    With `most_values`, a response with more values raises `TooManyValues` before it is
+    With `max_values`, a response with more values raises `TooManyValues` before it is
     parsed. A part that is equal to the request's part is taken from the request, which was
     already checked, and decoded or hashed if necessary.
     """
-    if most_values:
-        refuse_too_many(RESPONSE, data, most_values)
+    if max_values:
+        refuse_too_many(RESPONSE, data, max_values)
     message = parse_message(_RESPONSE_PARTS, data)
     desired = _part(message.desired, _decode_state)
     context = _part(message.context, decode_struct)

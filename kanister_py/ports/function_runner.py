@@ -89,7 +89,7 @@ def too_large(size: int | None, limit: int) -> str:
     )
 
 
-def most_values(limit_bytes: int) -> int:
+def max_values(limit_bytes: int) -> int:
     """Return the maximum number of values in a response: one per eight bytes.
 
     Ordinary values need about thirty bytes. Empty lists of four bytes each take eighteen
@@ -100,7 +100,7 @@ def most_values(limit_bytes: int) -> int:
 
 def too_many_values(limit_bytes: int) -> str:
     return (
-        f"its answer has more than the {most_values(limit_bytes)} values that are allowed in "
+        f"its answer has more than the {max_values(limit_bytes)} values that are allowed in "
         f"{mebibytes(limit_bytes)}; if it needs more, annotate the Function with "
         "kanister-py.io/max-answer-size"
     )

@@ -57,7 +57,7 @@ class Overview(Protocol):
     def lines(self, namespace: str, name: str, after: int) -> Sequence[Mapping[str, Any]]:
         """Return the output of an ActionSet's phases after a line number."""
 
-    def is_elsewhere(self, namespace: str, name: str) -> bool:
+    def must_be_polled(self, namespace: str, name: str) -> bool:
         """Return True if no events report the output of a run, so that it must be polled."""
 
     def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:

@@ -83,7 +83,7 @@ class _Current:
     tracing: Tracing | None = None
 
 
-def trace_with(tracing: Tracing | None) -> None:
+def set_tracer(tracing: Tracing | None) -> None:
     """Set the tracer of this process; None disables tracing."""
     _Current.tracing = tracing
 

@@ -19,7 +19,7 @@ from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.executor.runner_wrappers import traced
 from kanister_py.ports.function_runner import FunctionCall
-from kanister_py.ports.tracing import begin_span, span, trace_with, traceparent
+from kanister_py.ports.tracing import begin_span, set_tracer, span, traceparent
 from kanister_py.proto.messages import METHODS, V1
 from tests.conftest import CommandLine
 from tests.contracts.function_runner import request_with
@@ -236,9 +236,9 @@ def test_unknown_protocol_is_named(kanister: CommandLine, tmp_path: Path) -> Non
 def exported() -> Iterator[InMemorySpanExporter]:
     exporter = InMemorySpanExporter()
     tracing = OtelTracing(exporter, "0.2.0", {})
-    trace_with(tracing)
+    set_tracer(tracing)
     yield exporter
-    trace_with(None)
+    set_tracer(None)
     tracing.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from kanister_py.controller.machine.logs import set_up_logging
 from kanister_py.http_api.metrics import Metrics
-from kanister_py.ports.tracing import trace_with
+from kanister_py.ports.tracing import set_tracer
 from tests.controller.conftest import PATIENCE_SECONDS, Environment, actionset, blueprint, phase
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
@@ -28,9 +28,9 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 @pytest.fixture
 def traced() -> Iterator[None]:
     tracing = OtelTracing(InMemorySpanExporter(), "0.0.0", {})
-    trace_with(tracing)
+    set_tracer(tracing)
     yield
-    trace_with(None)
+    set_tracer(None)
     tracing.close()
 
 

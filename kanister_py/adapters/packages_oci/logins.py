@@ -29,13 +29,13 @@ def login_for(registry: str) -> RegistryLogin | None:
         raise _invalid(path, "it is not a JSON object")
     https = f"https://{registry}"
     for key in (registry, https, f"{https}/v1/", f"{https}/v2/"):
-        login = _kept_by_helper(config, registry, key) or _written_down(config, key, path)
+        login = _from_helper(config, registry, key) or _from_config_file(config, key, path)
         if login is not None:
             return RegistryLogin(registry, *login)
     return None
 
 
-def _written_down(config: dict[str, Any], key: str, path: Path) -> tuple[str, str] | None:
+def _from_config_file(config: dict[str, Any], key: str, path: Path) -> tuple[str, str] | None:
     login = (config.get("auths") or {}).get(key)
     if not isinstance(login, dict):
         return None
@@ -46,7 +46,7 @@ def _written_down(config: dict[str, Any], key: str, path: Path) -> tuple[str, st
     return credentials if credentials[0] or login.get("auth") else None
 
 
-def _kept_by_helper(config: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:
+def _from_helper(config: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:
     """Run the credential helper. It signals by its exit code that it has no login."""
     helpers = config.get("credHelpers") or {}
     helper = helpers.get(name)

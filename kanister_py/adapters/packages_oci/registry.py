@@ -102,13 +102,13 @@ class OciPackages:
         self, reference: PackageReference, digest: str, logins: Sequence[RegistryLogin] = ()
     ) -> bytes:
         checked_digest(digest, str(reference))
-        kept = self._kept(digest)
+        kept = self._cache_path(digest)
         if kept is not None and kept.is_file():
             return kept.read_bytes()
         with self._exchange(reference, self._read_seconds) as exchange:
             text = _Session(exchange, reference, logins).package_file(digest)
         if kept is not None:
-            _keep(kept, text)
+            _write_cache(kept, text)
         return text
 
     def read_file(
@@ -125,7 +125,7 @@ class OciPackages:
         except InvalidPackage as error:
             raise PackageNotFound(str(reference), error.why) from None
         if kept is not None:
-            _keep(kept, data)
+            _write_cache(kept, data)
         return data
 
     def tags(
@@ -134,7 +134,7 @@ class OciPackages:
         with self._exchange(reference, self._read_seconds) as exchange:
             return _Session(exchange, reference, logins).tags()
 
-    def _kept(self, digest: str) -> Path | None:
+    def _cache_path(self, digest: str) -> Path | None:
         return self._cache / f"{digest.replace(':', '-')}.yaml" if self._cache else None
 
     def _exchange(self, reference: PackageReference, seconds: float) -> Exchange:
@@ -158,7 +158,7 @@ def digest_of(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _keep(path: Path, data: bytes) -> None:
+def _write_cache(path: Path, data: bytes) -> None:
     """Write a file of the cache, whose folder is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, data, is_shared=True)
@@ -393,9 +393,7 @@ def refusal_of(realm: str, origin: str, trusted: set[str]) -> str:
     to, own = urlsplit(realm), urlsplit(origin)
     if own.scheme == "https" and to.scheme != "https":
         return f"it requests the password at {to.scheme}://{to.netloc}, without TLS"
-    if to.netloc in trusted or (
-        to.hostname and _are_of_one_domain(to.hostname, own.hostname or "")
-    ):
+    if to.netloc in trusted or (to.hostname and _share_domain(to.hostname, own.hostname or "")):
         return ""
     return (
         f"it requests the password at {to.netloc}, which is not its own domain; "
@@ -403,7 +401,7 @@ def refusal_of(realm: str, origin: str, trusted: set[str]) -> str:
     )
 
 
-def _are_of_one_domain(host: str, own: str) -> bool:
+def _share_domain(host: str, own: str) -> bool:
     domain = own.partition(".")[2]
     if host == own or host.endswith(f".{own}"):
         return True

@@ -26,7 +26,7 @@ from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import spec_with_claims
 from kanister_py.functions.blueprint.commands import Target, command_lost
-from kanister_py.functions.blueprint.pods import Job, PodArgs, is_there, pod_of, running, spec_of
+from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_exists, pod_of, running, spec_of
 from kanister_py.functions.blueprint.repositories import (
     HELPER_ANNOTATIONS,
     IDLE_COMMAND,
@@ -38,8 +38,8 @@ from kanister_py.functions.blueprint.restic import (
     WRONG_PASSWORD,
     check_snapshot_id,
     environment,
+    ignores_unreadable_snapshot,
     is_missing,
-    overlooks,
     read_complaint,
 )
 from kanister_py.ports.cluster import Channel
@@ -56,7 +56,7 @@ _SHELL: Final = (
     'exec restic "$@"'
 )
 _LOCKED: Final = "already locked"
-_LASTING: Final = ("backup", "restore", "check", "prune", "stats")
+_LONG_COMMANDS: Final = ("backup", "restore", "check", "prune", "stats")
 _TRANSIENT: Final = (
     "connection refused",
     "connection reset",
@@ -142,13 +142,13 @@ class RetentionArgs(KeyedArgs):
     )
 
     @model_validator(mode="after")
-    def _prunes_what_goes(self) -> Self:
+    def _check_prune(self) -> Self:
         if self.prune and not (self.keep and self.keep.flags()):
             raise ValueError("prune gives back the space of what keep lets go: name keep, too")
         return self
 
 
-class Saved(NamedTuple):
+class SavedSnapshot(NamedTuple):
     """Complete snapshot in a repository."""
 
     id: str
@@ -224,7 +224,7 @@ def _remove(ctx: PhaseContext, name: str, namespace: str) -> None:
     except NotFound:
         return
     ctx.wait(
-        lambda: not is_there(ctx, name, namespace),
+        lambda: not pod_exists(ctx, name, namespace),
         timeout_seconds=_GONE_SECONDS,
         what=f"pod {namespace}/{name} to be gone",
     )
@@ -271,7 +271,7 @@ class KeyedRepository:
 
     # Operations
 
-    def make_if_missing(self) -> None:
+    def create_if_missing(self) -> None:
         """Create the repository if there is none; any other problem is an error."""
         try:
             self.run("cat", "config")
@@ -285,14 +285,14 @@ class KeyedRepository:
                 if "already" not in failed.message:
                     raise
 
-    def backup(self, folder: str, tag: str, host: str, progress: Progress) -> Saved:
+    def backup(self, folder: str, tag: str, host: str, progress: Progress) -> SavedSnapshot:
         """Back up a folder, unless this run has already done so."""
         with prefixed("Failed to create object store backup location"):
-            self.make_if_missing()
+            self.create_if_missing()
         with prefixed("Failed to create and upload backup"):
             snapshots = self.snapshots("--tag", tag)
             if snapshots:
-                self.ctx.log(f"Snapshot {snapshots[0]['short_id']} of this run is there already")
+                self.ctx.log(f"Snapshot {snapshots[0]['short_id']} of this run already exists")
                 return self._measured(snapshots[0], tag)
             summary: dict[str, Any] = {}
             words = ("backup", "--json", "--tag", tag, "--host", host, folder)
@@ -305,7 +305,7 @@ class KeyedRepository:
                 raise
             if not summary:
                 raise UsageError("restic named no snapshot", reason="BackupUnreadable")
-        return Saved(
+        return SavedSnapshot(
             str(summary["snapshot_id"])[:8],
             tag,
             int(summary["total_files_processed"]),
@@ -328,7 +328,7 @@ class KeyedRepository:
             names = ("bytes_done", "total_bytes", "files_done", "total_files")
             progress.report(self.place.path, Moved(*(_count(event, name) for name in names)))
 
-    def _measured(self, snapshot: Mapping[str, Any], tag: str) -> Saved:
+    def _measured(self, snapshot: Mapping[str, Any], tag: str) -> SavedSnapshot:
         """Measure a snapshot that another process saved."""
         count, size = 0, 0
 
@@ -339,9 +339,9 @@ class KeyedRepository:
                 count, size = count + 1, size + int(node.get("size") or 0)
 
         self.run("ls", "--json", str(snapshot["id"]), on_line=read)
-        return Saved(str(snapshot["short_id"]), tag, count, size, 0)
+        return SavedSnapshot(str(snapshot["short_id"]), tag, count, size, 0)
 
-    def let_go(self, keep: Keep | None, host: str, *, prune: bool) -> None:
+    def apply_retention(self, keep: Keep | None, host: str, *, prune: bool) -> None:
         """Forget the backups of a host that the retention policy does not keep."""
         if keep is None or not keep.flags():
             return
@@ -406,9 +406,9 @@ class KeyedRepository:
         Transient errors of the object store are retried. Locks of pods that no longer exist are
         removed, and other locks are waited for.
         """
-        if words[0] in _LASTING and (self.ctx.run.attempt > 1 or self.ctx.is_resumed):
+        if words[0] in _LONG_COMMANDS and (self.ctx.run.attempt > 1 or self.ctx.is_resumed):
             # Read locks do not conflict with each other, so nothing else removes stale ones.
-            self._take_over_locks()
+            self._remove_stale_locks()
         pause, tries = _FIRST_PAUSE_SECONDS, 0
         until = self.ctx.now().timestamp() + _LOCK_SECONDS
         while True:
@@ -418,29 +418,29 @@ class KeyedRepository:
                 if _LOCKED in error.message:
                     if self.ctx.now().timestamp() > until:
                         raise
-                    if self._take_over_locks():
+                    if self._remove_stale_locks():
                         continue
-                    self.ctx.log(f"The repository is locked; tried again in {pause:g}s")
+                    self.ctx.log(f"The repository is locked; retrying in {pause:g}s")
                 elif _is_transient(error) and tries < _TRIES:
                     tries += 1
-                    self.ctx.log(f"The store fails; tried again in {pause:g}s")
+                    self.ctx.log(f"The store fails; retrying in {pause:g}s")
                 else:
                     raise
             self.ctx.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _take_over_locks(self) -> bool:
+    def _remove_stale_locks(self) -> bool:
         """Remove the locks of our pods that no longer exist. Returns True if there were any."""
         listed = self._run_once(("list", "locks", "--no-lock", "--quiet"), None).split()
-        dead = [lock for lock in listed if self._is_dead(lock)]
+        dead = [lock for lock in listed if self._is_stale(lock)]
         keys = [f"{self._key}/locks/{lock}" for lock in dead]
         if keys:
             self.ctx.stores.open(self.place.location).delete(keys)
-            self.ctx.log(f"Took over {len(keys)} locks of pods that are gone")
+            self.ctx.log(f"Removed {len(keys)} locks of deleted pods")
         self._run_once(("unlock", "--quiet"), None)
         return bool(keys)
 
-    def _is_dead(self, lock: str) -> bool:
+    def _is_stale(self, lock: str) -> bool:
         try:
             described = json.loads(
                 self._run_once(("cat", "lock", lock, "--no-lock", "--quiet"), None)
@@ -516,7 +516,7 @@ class KeyedRepository:
         if code is None:
             raise command_lost(target)
         complaint = read_complaint(complained.lines())
-        if code != 0 or overlooks(complaint):
+        if code != 0 or ignores_unreadable_snapshot(complaint):
             raise self._failure(words, complaint, code)
         return output.decode("utf-8", "replace")
 

@@ -240,7 +240,7 @@ def _create_or_adopt(
 ) -> KubeObject:
     metadata = pod["metadata"]
     place = metadata["name"], metadata["namespace"]
-    if ctx.may_lack_objects and not is_repeatable and not is_there(ctx, *place):
+    if ctx.may_lack_objects and not is_repeatable and not pod_exists(ctx, *place):
         # The command may already have run. Only the phase's `retry` can allow a repetition.
         raise interrupted(function)
     try:
@@ -279,7 +279,7 @@ def _existing_pod(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
     return existing if is_ours and not existing["metadata"].get("deletionTimestamp") else None
 
 
-def is_there(ctx: PhaseContext, name: str, namespace: str) -> bool:
+def pod_exists(ctx: PhaseContext, name: str, namespace: str) -> bool:
     """Return True if a pod of this name exists."""
     try:
         ctx.cluster.get(PODS, name, namespace=namespace)

@@ -177,12 +177,12 @@ def _client(credential: Credential | None, region: str) -> Any:
             "aws_session_token": credential.token or None,
         }
     retries = Config(retries={"mode": "standard", "max_attempts": 8})
-    with failing_as("Failed to get AWS session"):
+    with prefix_errors("Failed to get AWS session"):
         return boto3.client("rds", region_name=region or None, config=retries, **keys)
 
 
 @contextmanager
-def failing_as(words: str) -> Iterator[None]:
+def prefix_errors(words: str) -> Iterator[None]:
     """Convert the errors of botocore, with a prefix for the message."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -212,7 +212,7 @@ class Rds:
 
     def call(self, words: str, operation: str, **parameters: Any) -> Mapping[str, Any]:
         self.ctx.check_cancelled()
-        with self.ctx.idle(), failing_as(words):
+        with self.ctx.idle(), prefix_errors(words):
             answer: Mapping[str, Any] = getattr(self.client, operation)(
                 **{
                     key: argument
@@ -258,7 +258,7 @@ class Rds:
             )
         return self._wait(lambda: self.find_snapshot(name), "Status", f"snapshot {name}")
 
-    def wait_made(self, name: str) -> None:
+    def wait_created(self, name: str) -> None:
         """Wait while a snapshot is being created. A missing snapshot is not waited for."""
         self.ctx.wait(
             lambda: (self.find_snapshot(name) or {}).get("Status") != "creating",

@@ -124,7 +124,7 @@ def wait_until_gone(
 
 
 @contextmanager
-def failing_as(prefix: str) -> Iterator[None]:
+def prefix_errors(prefix: str) -> Iterator[None]:
     """Add a prefix to the message of an ApiError."""
     try:
         yield

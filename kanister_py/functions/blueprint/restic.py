@@ -195,14 +195,14 @@ def read_complaint(lines: Iterable[str]) -> str:
             retries += 1
             where, why = notice.groups()
         else:
-            ids.append(_of_a_file(line) if line.startswith("{") else " ".join(line.split()))
+            ids.append(_file_message(line) if line.startswith("{") else " ".join(line.split()))
     text = " ".join(ids[-_COMPLAINT_LINES:])
     if not retries:
         return text
     return f"{STORE_FAILED} at {where}: {why} (retries: {retries}) {text}".rstrip()
 
 
-def _of_a_file(line: str) -> str:
+def _file_message(line: str) -> str:
     """Format a message of `backup --json` about a file that could not be read."""
     try:
         line_data = json.loads(line)
@@ -211,7 +211,7 @@ def _of_a_file(line: str) -> str:
         return line
 
 
-def overlooks(complaint: str) -> bool:
+def ignores_unreadable_snapshot(complaint: str) -> bool:
     """Return True if restic ignored an unreadable snapshot and reported success."""
     return _OVERLOOKED.search(complaint) is not None
 

@@ -71,7 +71,7 @@ class RunningPod:
         self._name: str = pod["metadata"]["name"]
         self._namespace: str = pod["metadata"]["namespace"]
         self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
-        self._is_stranded = False
+        self._is_node_unresponsive = False
         self._logged_waits: set[str] = set()
 
     @property
@@ -280,10 +280,10 @@ class RunningPod:
     def _log_unresponsive_node(self, pod: KubeObject) -> None:
         """Log when the pod's node stops responding, and when it responds again."""
         status = status_of(pod)
-        is_stranded = _is_stranded(pod)
-        if is_stranded is self._is_stranded or status.get("phase") in _ENDED:
+        is_stranded = _is_node_unresponsive(pod)
+        if is_stranded is self._is_node_unresponsive or status.get("phase") in _ENDED:
             return
-        self._is_stranded = is_stranded
+        self._is_node_unresponsive = is_stranded
         which = f"Pod {self._namespace}/{self._name}"
         node = pod["spec"].get("nodeName") or "unknown"
         if is_stranded:
@@ -386,7 +386,7 @@ def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
     return next(states, {})
 
 
-def _is_stranded(pod: KubeObject) -> bool:
+def _is_node_unresponsive(pod: KubeObject) -> bool:
     """Return True if the node of a running pod does not respond.
 
     A kubelet sets a reason when a pod is not ready. The node controller, which marks the pods

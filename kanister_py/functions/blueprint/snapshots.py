@@ -11,7 +11,7 @@ from kanister_py.core.kube.names import SUFFIX_ALPHABET
 from kanister_py.core.kube.parts import status_of
 from kanister_py.core.kube.quantities import format_quantity, parse_quantity
 from kanister_py.core.kube.resources import VOLUME_SNAPSHOTS, GroupVersionResource
-from kanister_py.functions.blueprint.references import failing_as, was_created_by
+from kanister_py.functions.blueprint.references import prefix_errors, was_created_by
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext
 
@@ -74,7 +74,7 @@ def make(
     labels = {**metadata.get("labels", {}), **ctx.labels(part)}
     namespace = metadata.get("namespace", "")
     try:
-        with failing_as(failure):
+        with prefix_errors(failure):
             ctx.cluster.create({**manifest, "metadata": {**metadata, "labels": labels}})
     except AlreadyExists:
         existing = ctx.cluster.get(resource, metadata["name"], namespace=namespace)

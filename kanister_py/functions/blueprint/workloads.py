@@ -121,21 +121,21 @@ def replicas_of(workload: Mapping[str, Any]) -> int:
 # Original number of replicas
 
 
-def remembered(workload: Mapping[str, Any], key: str) -> int | None:
+def original_replicas(workload: Mapping[str, Any], key: str) -> int | None:
     """Return the number of replicas before the attempt `key` scaled the workload."""
-    count = _traces(workload).get(key)
+    count = _recorded_replicas(workload).get(key)
     return count if isinstance(count, int) else None
 
 
-def trace_of(workload: Mapping[str, Any], key: str) -> str:
+def original_replicas_annotation(workload: Mapping[str, Any], key: str) -> str:
     """Return the annotation with the current number of replicas added for the attempt `key`."""
-    traces = {name: count for name, count in _traces(workload).items() if name != key}
+    traces = {name: count for name, count in _recorded_replicas(workload).items() if name != key}
     traces[key] = replicas_of(workload)
     kept = list(traces.items())[-_MOST_TRACES:]
     return json.dumps(dict(kept), separators=(",", ":"))
 
 
-def _traces(workload: Mapping[str, Any]) -> dict[str, Any]:
+def _recorded_replicas(workload: Mapping[str, Any]) -> dict[str, Any]:
     annotations = annotations_of(workload)
     try:
         traces = json.loads(annotations.get(ORIGINAL_REPLICAS, "{}"))

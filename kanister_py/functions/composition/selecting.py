@@ -72,7 +72,7 @@ def required(request: Mapping[str, Any], name: str) -> list[Data] | None:
     return [item.get("resource") or {} for item in resources.get("items") or ()]
 
 
-def asked_for(
+def requirement_for(
     source: Mapping[str, Any], title: str, composite: Data, environment: Data | None = None
 ) -> tuple[Data, bool]:
     """Return the name or labels to select by, and whether optional labels have no value.
@@ -114,7 +114,7 @@ def asked_for(
     return {"matchLabels": {"labels": labels} if labels else {}}, is_short
 
 
-def enough_of(objects: list[Data], selector: Mapping[str, Any]) -> list[Data]:
+def check_minimum(objects: list[Data], selector: Mapping[str, Any]) -> list[Data]:
     """Sort the objects that a selector matched, and return at most `maxMatch` of them."""
     ordered = _sorted_by_path(objects, selector.get("sortByFieldPath", "metadata.name"))
     most = selector.get("maxMatch")

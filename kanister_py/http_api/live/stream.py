@@ -88,8 +88,8 @@ class EventStream:
                 number = int(lines[-1]["number"]) if lines else number
                 text = "".join(map(_line_event, lines))
                 await _send(send, text + ("event: change\ndata:\n\n" if has_changed else ":\n\n"))
-                is_elsewhere = await run_in_threadpool(self._overview.is_elsewhere, *run)
-                patience = _OTHER_REPLICA_SECONDS if is_elsewhere else _HEARTBEAT_SECONDS
+                must_be_polled = await run_in_threadpool(self._overview.must_be_polled, *run)
+                patience = _OTHER_REPLICA_SECONDS if must_be_polled else _HEARTBEAT_SECONDS
                 has_changed = await changes.next(patience)
 
     def _lines(self, namespace: str, name: str, after: int) -> list[Mapping[str, Any]]:

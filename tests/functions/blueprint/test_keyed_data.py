@@ -235,7 +235,7 @@ def test_killed_backup_is_repeated_and_its_lock_removed(
     assert len(snapshots(location)) == 2
     delete = args(backupArtifactPrefix="repo", backupID=again["backupID"], reclaimSpace=True)
     app.call(DeleteDataV010, delete, facts=facts, uid="delete")
-    assert any("Took over" in line for line in app.log)
+    assert any("Removed" in line for line in app.log)
     assert keys(location, "repo/locks/") == []
     restic(location, "check", "--read-data")
 
@@ -265,7 +265,7 @@ def test_active_lock_is_waited_for(app: Harness, facts: ActionFacts, location: L
         assert working.returncode == 0
         waiting.result()
     assert [snapshot["paths"] for snapshot in snapshots(location)] == [["/slow"]]
-    assert not any("Took over" in line for line in app.log)
+    assert not any("Removed" in line for line in app.log)
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     Progress,
     RetentionArgs,
-    Saved,
+    SavedSnapshot,
     repository_in_pod,
     run_tag,
 )
@@ -70,7 +70,7 @@ def back_up_pod(
     progress: Progress,
     *,
     below: str = "",
-) -> Saved:
+) -> SavedSnapshot:
     """Back up a folder of one pod; `below` is the folder of its repository below the prefix."""
     place = place_of(ctx, params, args.backup_artifact_prefix)
     if below:
@@ -82,5 +82,5 @@ def back_up_pod(
     host = f"{args.namespace}/{'+'.join(sorted(volumes.claims))}"
     with repository_in_pod(ctx, params, function, args, place, helper) as repository:
         saved = repository.backup(args.include_path, run_tag(ctx, below), host, progress)
-        repository.let_go(args.keep, host, prune=args.prune)
+        repository.apply_retention(args.keep, host, prune=args.prune)
     return saved

@@ -76,10 +76,10 @@ class BackupDataAll(CommandFunc):
 
         pods = pods_of(params, args.pods, "Failed to get pods")
         results = for_every_pod(ctx, pods, back_up, "Failed to backup data for pod")
-        return {"BackupAllInfo": written_info(results), "version": "v0.0.0"}
+        return {"BackupAllInfo": format_backup_info(results), "version": "v0.0.0"}
 
 
-def written_info(backups: Mapping[str, Any]) -> str:
+def format_backup_info(backups: Mapping[str, Any]) -> str:
     """Return the backups of the pods as JSON, in the format that RestoreDataAll reads."""
     return json.dumps(dict(sorted(backups.items())), separators=(",", ":"))
 

@@ -11,8 +11,8 @@ from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import back_up_pod
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import (
     BackupDataAllOutputs,
+    format_backup_info,
     pods_of,
-    written_info,
 )
 from kanister_py.functions.blueprint.keyed_repository import Progress, RetentionArgs
 from kanister_py.functions.blueprint.repositories import POD_NAMES, VolumeFunc, for_every_pod
@@ -69,4 +69,4 @@ class BackupDataAllV010(VolumeFunc):
             "Failed to backup data for pod",
             limit=args.parallelism,
         )
-        return {"BackupAllInfo": written_info(results), "version": "v0.1.0"}
+        return {"BackupAllInfo": format_backup_info(results), "version": "v0.1.0"}

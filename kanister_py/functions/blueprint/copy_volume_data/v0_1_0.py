@@ -41,5 +41,5 @@ class CopyVolumeDataV010(Func, parent=CopyVolumeData):
         host = f"{args.namespace}/{args.volume}"
         with repository_in_pod(ctx, params, self.name, args, place, helper) as repository:
             saved = repository.backup(root, run_tag(ctx), host, Progress(ctx))
-            repository.let_go(args.keep, host, prune=args.prune)
+            repository.apply_retention(args.keep, host, prune=args.prune)
         return {**saved.as_outputs(), "backupRoot": root, "backupArtifactLocation": place.path}

@@ -11,7 +11,7 @@ from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.field_paths import parse_field_path
 from kanister_py.core.kube.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
-from kanister_py.functions.blueprint.references import failing_as
+from kanister_py.functions.blueprint.references import prefix_errors
 from kanister_py.functions.blueprint.snapshots import (
     make,
     outcome_of,
@@ -100,7 +100,7 @@ class CreateCSISnapshot(Func):
 
     def _claim(self, ctx: PhaseContext, args: CreateCSISnapshotArgs) -> KubeObject:
         try:
-            with failing_as("Failed to query PVC"):
+            with prefix_errors("Failed to query PVC"):
                 return ctx.cluster.get(PERSISTENT_VOLUME_CLAIMS, args.pvc, namespace=args.namespace)
         except NotFound as error:
             raise NotFound(

@@ -13,7 +13,7 @@ from kanister_py.core.kube.resources import (
     VOLUME_SNAPSHOT_CONTENTS,
     VOLUME_SNAPSHOTS,
 )
-from kanister_py.functions.blueprint.references import failing_as
+from kanister_py.functions.blueprint.references import prefix_errors
 from kanister_py.functions.blueprint.snapshots import (
     API_VERSION,
     make,
@@ -98,7 +98,7 @@ class CreateCSISnapshotStatic(Func):
 
 
 def _deletion_policy(ctx: PhaseContext, snapshot_class: str) -> str:
-    with failing_as(
+    with prefix_errors(
         "Failed to get DeletionPolicy from VolumeSnapshotClass: Failed to find VolumeSnapshotClass"
     ):
         existing_class = ctx.cluster.get(VOLUME_SNAPSHOT_CLASSES, snapshot_class)

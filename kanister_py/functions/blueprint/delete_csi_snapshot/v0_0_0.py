@@ -10,7 +10,7 @@ from pydantic import Field
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.resources import VOLUME_SNAPSHOTS
-from kanister_py.functions.blueprint.references import failing_as, wait_until_gone
+from kanister_py.functions.blueprint.references import prefix_errors, wait_until_gone
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 from kanister_py.ports.models import Args, Outputs
 
@@ -44,9 +44,9 @@ class DeleteCSISnapshot(Func):
 
     def exec(self, ctx: PhaseContext, params: Any, args: DeleteCSISnapshotArgs) -> None:
         try:
-            with failing_as("Failed to find VolumeSnapshot"):
+            with prefix_errors("Failed to find VolumeSnapshot"):
                 snapshot = ctx.cluster.get(VOLUME_SNAPSHOTS, args.name, namespace=args.namespace)
-            with failing_as("Failed to delete VolumeSnapshot"):
+            with prefix_errors("Failed to delete VolumeSnapshot"):
                 ctx.cluster.delete(VOLUME_SNAPSHOTS, args.name, namespace=args.namespace)
         except NotFound:
             return

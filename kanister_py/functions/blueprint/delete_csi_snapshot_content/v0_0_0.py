@@ -11,7 +11,7 @@ from pydantic import Field
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.resources import VOLUME_SNAPSHOT_CONTENTS
-from kanister_py.functions.blueprint.references import failing_as
+from kanister_py.functions.blueprint.references import prefix_errors
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 from kanister_py.ports.models import Args, Outputs
 
@@ -50,5 +50,5 @@ class DeleteCSISnapshotContent(Func):
         ]
 
     def exec(self, ctx: PhaseContext, params: Any, args: DeleteCSISnapshotContentArgs) -> None:
-        with suppress(NotFound), failing_as(f"Failed to delete {args.name}"):
+        with suppress(NotFound), prefix_errors(f"Failed to delete {args.name}"):
             ctx.cluster.delete(VOLUME_SNAPSHOT_CONTENTS, args.name)

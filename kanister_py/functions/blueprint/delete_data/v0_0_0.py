@@ -68,7 +68,7 @@ class DeleteData(HelperFunc):
     def exec(self, ctx: PhaseContext, params: Params, args: DeleteDataArgs) -> Mapping[str, Any]:
         ids, tags = args.backup_id.split(), args.backup_tag.split()
         if bool(ids) == bool(tags):
-            raise nothing_named()
+            raise no_backup_selected()
         check_shell_words(ids=ids, tags=tags)
         places = places_of(ctx, params, args.backup_artifact_prefix.split())
         if len(places) != len(ids or tags):
@@ -87,7 +87,7 @@ class DeleteData(HelperFunc):
         return {"spaceFreed": freed}
 
 
-def nothing_named() -> UsageError:
+def no_backup_selected() -> UsageError:
     return UsageError("Require one argument: backupID or backupTag", reason="InvalidArguments")
 
 

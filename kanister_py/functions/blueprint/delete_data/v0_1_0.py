@@ -12,7 +12,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
     DeleteData,
     DeletedBackups,
-    nothing_named,
+    no_backup_selected,
 )
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
@@ -53,7 +53,7 @@ class DeleteDataV010(Func, parent=DeleteData):
     ) -> Mapping[str, Any]:
         ids, tags = args.backup_id.split(), args.backup_tag.split()
         if bool(ids) == bool(tags):
-            raise nothing_named()
+            raise no_backup_selected()
         for backup in ids:
             check_snapshot_id(backup)
         named = ids or tags

@@ -11,7 +11,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
     DeleteDataOutputs,
     forget_all,
-    nothing_named,
+    no_backup_selected,
 )
 from kanister_py.functions.blueprint.repositories import (
     HelperArgs,
@@ -62,7 +62,7 @@ class DeleteDataAll(HelperFunc):
         place = Place(location_of(ctx, params), args.backup_artifact_prefix)
         backups = read_backup_info(args.backup_info)
         if not backups:
-            raise nothing_named()
+            raise no_backup_selected()
         check_shell_words(ids=backups.values())
         with self.repository(ctx, params, args, place) as repository:
             repositories = [repository.at(place.below(pod)) for pod in backups]

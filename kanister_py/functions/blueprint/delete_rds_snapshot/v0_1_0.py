@@ -25,5 +25,5 @@ class DeleteRDSSnapshotV010(Func, parent=DeleteRDSSnapshot):
 
     def exec(self, ctx: PhaseContext, params: Params, args: DeleteRDSSnapshotArgs) -> None:
         rds = rds_of(ctx, params, args)
-        rds.wait_made(args.snapshot_id)
+        rds.wait_created(args.snapshot_id)
         rds.delete_snapshot(args.snapshot_id)

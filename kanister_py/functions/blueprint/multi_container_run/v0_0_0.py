@@ -133,13 +133,16 @@ def override_of(override: Mapping[str, Any] | None, *, has_init: bool) -> Mappin
         return override
     inits = list(override.get("initContainers") or ())
     sidecars = [container for container in containers if container is not main]
-    spread = {**override, "containers": [*sidecars, *_spread(main, sidecars, (OUTPUT, BACKGROUND))]}
+    spread = {
+        **override,
+        "containers": [*sidecars, *_copies_for(main, sidecars, (OUTPUT, BACKGROUND))],
+    }
     if has_init:
-        spread["initContainers"] = [*inits, *_spread(main, inits, (INIT,))]
+        spread["initContainers"] = [*inits, *_copies_for(main, inits, (INIT,))]
     return spread
 
 
-def _spread(
+def _copies_for(
     override: Mapping[str, Any], containers: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     named = {container.get("name") for container in containers}

@@ -45,7 +45,7 @@ class RestoreDataArgsV010(RestoredBackup, KeyedArgs):
     restore_path: str = RESTORE_PATH
 
     @model_validator(mode="after")
-    def _names_one_of_each(self) -> Self:
+    def _check_selection(self) -> Self:
         if bool(self.pod) == bool(self.volumes):
             raise ValueError("Require one argument: pod or volumes")
         if bool(self.backup_tag) == bool(self.backup_identifier):

@@ -17,11 +17,11 @@ from kanister_py.functions.blueprint.workloads import (
     ORIGINAL_REPLICAS,
     Target,
     access_of,
+    original_replicas,
+    original_replicas_annotation,
     refusals_of,
-    remembered,
     replicas_of,
     target_of,
-    trace_of,
     why_not_ready,
 )
 from kanister_py.ports.cluster import KubeObject
@@ -114,7 +114,7 @@ class ScaleWorkload(Func):
         target = target_of(args, params.facts)
         original = retry_on_conflict(lambda: self._scale(ctx, target, int(args.replicas)))
         if args.wait_for_ready:
-            ctx.wait(lambda: self._is_at_rest(ctx, target), what=f"the pods of {target}")
+            ctx.wait(lambda: self._has_its_pods(ctx, target), what=f"the pods of {target}")
         return {"originalReplicaCount": original}
 
     def _scale(self, ctx: PhaseContext, target: Target, replicas: int) -> int:
@@ -123,22 +123,22 @@ class ScaleWorkload(Func):
         # by the first one for the original number.
         key = ctx.run.key("scale", attempt=1)
         workload = target.read(ctx.cluster)
-        original = remembered(workload, key)
+        original = original_replicas(workload, key)
         if original is None or replicas_of(workload) != replicas:
-            ctx.cluster.replace(_scaled(workload, replicas, key))
+            ctx.cluster.replace(_with_replicas(workload, replicas, key))
         return replicas_of(workload) if original is None else original
 
-    def _is_at_rest(self, ctx: PhaseContext, target: Target) -> bool:
+    def _has_its_pods(self, ctx: PhaseContext, target: Target) -> bool:
         try:
             return not why_not_ready(ctx.cluster, target)
         except NotFound:
             return False
 
 
-def _scaled(workload: KubeObject, replicas: int, key: str) -> KubeObject:
+def _with_replicas(workload: KubeObject, replicas: int, key: str) -> KubeObject:
     metadata = {**workload["metadata"]}
-    if remembered(workload, key) is None:
+    if original_replicas(workload, key) is None:
         annotations = {**(metadata.get("annotations") or {})}
-        annotations[ORIGINAL_REPLICAS] = trace_of(workload, key)
+        annotations[ORIGINAL_REPLICAS] = original_replicas_annotation(workload, key)
         metadata["annotations"] = annotations
     return {**workload, "metadata": metadata, "spec": {**workload["spec"], "replicas": replicas}}

@@ -18,10 +18,10 @@ from kanister_py.functions.blueprint.workloads import (
     ORIGINAL_REPLICAS,
     Target,
     access_of,
-    remembered,
+    original_replicas,
+    original_replicas_annotation,
     replicas_of,
     target_of,
-    trace_of,
     why_not_ready,
 )
 from kanister_py.ports.function import Func, PhaseContext
@@ -57,7 +57,7 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
         self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgsV010
     ) -> Mapping[str, Any]:
         target = target_of(args, params.facts)
-        original = retry_on_conflict(lambda: self._remember(ctx, target))
+        original = retry_on_conflict(lambda: self._record_original(ctx, target))
         ctx.cluster.scale(
             target.resource, target.name, int(args.replicas), namespace=target.namespace
         )
@@ -65,16 +65,16 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
             self._wait(ctx, target, parse_seconds(args.timeout) if args.timeout else None)
         return {"originalReplicaCount": original}
 
-    def _remember(self, ctx: PhaseContext, target: Target) -> int:
+    def _record_original(self, ctx: PhaseContext, target: Target) -> int:
         """Record the original number of replicas on the workload before changing it."""
         key = ctx.run.key("scale", attempt=1)
         workload = target.read(ctx.cluster)
-        original = remembered(workload, key)
+        original = original_replicas(workload, key)
         if original is not None:
             return original
         metadata = {
             "resourceVersion": workload["metadata"]["resourceVersion"],
-            "annotations": {ORIGINAL_REPLICAS: trace_of(workload, key)},
+            "annotations": {ORIGINAL_REPLICAS: original_replicas_annotation(workload, key)},
         }
         ctx.cluster.patch(
             target.resource, target.name, {"metadata": metadata}, namespace=target.namespace
@@ -84,13 +84,13 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
     def _wait(self, ctx: PhaseContext, target: Target, seconds: float | None) -> None:
         why = ""
 
-        def is_at_rest() -> bool:
+        def has_its_pods() -> bool:
             nonlocal why
             why = why_not_ready(ctx.cluster, target)
             return not why
 
         what = f"the pods of {target}"
         try:
-            ctx.wait(is_at_rest, timeout_seconds=seconds, what=what)
+            ctx.wait(has_its_pods, timeout_seconds=seconds, what=what)
         except WaitTimedOut as error:
             raise UsageError(f"{error}: {why}", reason=error.reason) from error

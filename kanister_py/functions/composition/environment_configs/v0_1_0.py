@@ -23,11 +23,11 @@ from kanister_py.functions.composition.selecting import (
     POLICY,
     REFERENCE,
     TYPE,
-    asked_for,
-    enough_of,
+    check_minimum,
     is_optional,
     is_selector,
     required,
+    requirement_for,
     selector_fields,
 )
 
@@ -115,7 +115,7 @@ def _requirements(sources: list[Data], composite: Data, environment: Data) -> Da
     kind = {"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig"}
     for at, source in enumerate(sources):
         try:
-            requirement, _ = asked_for(
+            requirement, _ = requirement_for(
                 source, f"spec.environmentConfigs[{at}]", composite, environment
             )
         except Refused as refused:
@@ -167,7 +167,7 @@ def _taken(source: Data, objects: list[Data], *, may_lack: bool) -> list[Data]:
     least = selector.get("minMatch")
     if least is not None and count < least:
         raise Refused(f"expected at least {least} required resources, got {count}")
-    return enough_of(objects, selector)
+    return check_minimum(objects, selector)
 
 
 def _merged_data(chosen: Mapping[str, list[Data]]) -> Data:

@@ -20,11 +20,11 @@ from kanister_py.functions.composition.selecting import (
     POLICY,
     REFERENCE,
     TYPE,
-    asked_for,
-    enough_of,
+    check_minimum,
     is_optional,
     is_selector,
     required,
+    requirement_for,
     selector_fields,
 )
 
@@ -91,7 +91,7 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
     for source in sources:
         into = source.get("into", "")
         try:
-            requirement, is_short = asked_for(source, f'extra resource "{into}"', composite)
+            requirement, is_short = requirement_for(source, f'extra resource "{into}"', composite)
         except Refused as refused:
             raise Refused(f"could not build extra resource requirements: {refused}") from None
         if is_short and requirement == NO_LABELS:
@@ -114,7 +114,7 @@ def _take(
         least = selector.get("minMatch")
         if least is not None and len(objects) < least:
             raise Refused(f'expected at least {least} extra resources "{into}", got {len(objects)}')
-        fetched.setdefault(into, []).extend(enough_of(objects, selector))
+        fetched.setdefault(into, []).extend(check_minimum(objects, selector))
     elif objects:
         if len(objects) > 1:
             raise Refused(f'expected exactly one extra resource "{into}", got {len(objects)}')

@@ -177,12 +177,12 @@ FIELDS: Final = {
 
 # Differences of v0.2.0
 
-MENDED: Final = "isMended"
+STRICT: Final = "isStrict"
 """Key that marks a transform or a check whose whole numbers are integers, as in v0.2.0."""
 _DEFAULTS: Final = {"math": "Multiply", "string": "Format"}
 
 
-def mended(function_input: dict[str, Any]) -> dict[str, Any]:
+def fill_defaults(function_input: dict[str, Any]) -> dict[str, Any]:
     """Fill in the defaults of the published definition, and mark transforms and checks."""
     for patch in _patches_of(function_input):
         for transform in patch.get("transforms", ()):
@@ -191,10 +191,10 @@ def mended(function_input: dict[str, Any]) -> dict[str, Any]:
                     transform[key].setdefault("type", default)
             for pattern in transform.get("match", {}).get("patterns", ()):
                 pattern.setdefault("type", "literal")
-            transform[MENDED] = True
+            transform[STRICT] = True
     for resource in function_input.get("resources", ()):
         for check in resource.get("readinessChecks", ()):
-            check[MENDED] = True
+            check[STRICT] = True
     return function_input
 
 

@@ -13,7 +13,7 @@ from kanister_py.functions.composition.patch_and_transform.connection import (
     SecretReference,
     check_connection_detail,
 )
-from kanister_py.functions.composition.patch_and_transform.fields import FIELDS, mended
+from kanister_py.functions.composition.patch_and_transform.fields import FIELDS, fill_defaults
 from kanister_py.functions.composition.patch_and_transform.patches import (
     PATCH_SET,
     Patch,
@@ -63,31 +63,35 @@ _PLANS: Final = WeightedCache[tuple[bool, bytes], Plan](32 << 20)
 
 def plan_for(function_input: Any) -> Plan:
     """Return the plan of an input. Raises `InvalidInput` if it is invalid."""
-    return _cached_plan(function_input, is_mended=False)
+    return _cached_plan(function_input, is_strict=False)
 
 
 def strict_plan_for(function_input: Any) -> Plan:
     """Return the plan from v0.2.0 on: published defaults, and whole numbers as integers."""
-    return _cached_plan(function_input, is_mended=True)
+    return _cached_plan(function_input, is_strict=True)
 
 
-def _cached_plan(function_input: Any, *, is_mended: bool) -> Plan:
+def _cached_plan(function_input: Any, *, is_strict: bool) -> Plan:
     try:
         text = _encode(function_input)
     except (TypeError, ValueError, RecursionError):  # not JSON, or nested too deeply
-        return _compile_plan(function_input, is_mended=is_mended)
+        return _compile_plan(function_input, is_strict=is_strict)
     # The key is the content: callers in Go send the keys of a map in random order.
-    key = (is_mended, sha256(text.encode(errors="surrogatepass")).digest())
+    key = (is_strict, sha256(text.encode(errors="surrogatepass")).digest())
     plan = _PLANS.get(key)
     if plan is None:
-        plan = _compile_plan(function_input, is_mended=is_mended)
+        plan = _compile_plan(function_input, is_strict=is_strict)
         _PLANS.put(key, plan, len(text) * _BYTES_PER_CHARACTER)
     return plan
 
 
-def _compile_plan(function_input: Any, *, is_mended: bool) -> Plan:
+def _compile_plan(function_input: Any, *, is_strict: bool) -> Plan:
     decoded = _decoded(function_input)
-    return _plan_of(mended(decoded))._replace(has_integers=True) if is_mended else _plan_of(decoded)
+    return (
+        _plan_of(fill_defaults(decoded))._replace(has_integers=True)
+        if is_strict
+        else _plan_of(decoded)
+    )
 
 
 def _decoded(function_input: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kanister_py.core.kube.field_paths import FieldNotFound, FieldPathError, parse_field_path
-from kanister_py.functions.composition.patch_and_transform.fields import MENDED
+from kanister_py.functions.composition.patch_and_transform.fields import STRICT
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     invalid,
@@ -67,7 +67,7 @@ def _holds(check: Check, resource: Mapping[str, Any]) -> bool:
     if kind == "NonEmpty":
         return True
     expected, word = _WANTED[kind]
-    if kind == "MatchInteger" and check.get(MENDED):
+    if kind == "MatchInteger" and check.get(STRICT):
         value = as_decoded(value)
         if type(value) is int:
             return bool(value == check["matchInteger"])

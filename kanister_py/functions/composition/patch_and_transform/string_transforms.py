@@ -75,10 +75,10 @@ _STRING_OPERANDS: Final = {
 }
 
 
-def compile_mended_string(config: Config) -> Resolve:
+def compile_strict_string(config: Config) -> Resolve:
     """Like `compile_string`, but a join removes the complete last separator."""
     joins = config.get("type") == "Join" and "join" in config
-    return _compile_join(config["join"], is_mended=True) if joins else compile_string(config)
+    return _compile_join(config["join"], is_strict=True) if joins else compile_string(config)
 
 
 def compile_string(config: Config) -> Resolve:
@@ -163,7 +163,7 @@ def _compile_regexp(config: Config) -> Resolve:
     return resolve
 
 
-def _compile_join(config: Config, *, is_mended: bool = False) -> Resolve:
+def _compile_join(config: Config, *, is_strict: bool = False) -> Resolve:
     separator = config.get("separator", "")
 
     def resolve(value: Any) -> str:
@@ -172,7 +172,7 @@ def _compile_join(config: Config, *, is_mended: bool = False) -> Resolve:
         texts = [shown(element) for element in value]
         if sum(map(byte_length, texts)) + len(texts) * byte_length(separator) > MAX_TEXT:
             raise too_long()
-        if is_mended:
+        if is_strict:
             return str(separator.join(texts))
         joined = "".join(text + separator for text in texts)
         # Only the last byte of the trailing separator is removed.

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from kanister_py.core.kube.quantities import BINARY_SUFFIXES, DECIMAL_SUFFIXES
-from kanister_py.functions.composition.patch_and_transform.fields import MENDED
+from kanister_py.functions.composition.patch_and_transform.fields import STRICT
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     check_operand,
@@ -24,7 +24,7 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
 )
 from kanister_py.functions.composition.patch_and_transform.string_transforms import (
     check_string,
-    compile_mended_string,
+    compile_strict_string,
     compile_string,
     expression_of,
     regexp_problem,
@@ -73,7 +73,7 @@ def compile_transforms(transforms: Sequence[Config]) -> Resolve:
 def _compile_transform(transform: Config) -> tuple[Resolve, str]:
     """Prepare one transform, and return it with the prefix of its errors."""
     kind = transform.get("type", "")
-    compile_ = (_MENDED if transform.get(MENDED) else _COMPILERS).get(kind)
+    compile_ = (_STRICT_COMPILERS if transform.get(STRICT) else _COMPILERS).get(kind)
     if compile_ is None:
         return never(f"transform type {kind} is not supported"), ""
     config = transform.get(kind)
@@ -448,12 +448,12 @@ _COMPILERS: Final[Mapping[str, Callable[[Any], Resolve]]] = {
     "string": compile_string,
     "convert": compile_convert,
 }
-_MENDED: Final[Mapping[str, Callable[[Any], Resolve]]] = {
+_STRICT_COMPILERS: Final[Mapping[str, Callable[[Any], Resolve]]] = {
     **_COMPILERS,
     "math": partial(_compile_math, whole_of=as_decoded),
     "map": partial(_compile_map, typed=as_decoded),
     "match": partial(_compile_match, typed=as_decoded),
-    "string": compile_mended_string,
+    "string": compile_strict_string,
 }
 _CHECKS: Final[Mapping[str, Callable[[Any], Problem | None]]] = {
     "math": _check_math,

@@ -131,7 +131,7 @@ class _Run:
         self.details = dict(composite.get("connectionDetails") or {})
         self.ready = _readiness_of(composite)
         self.desired: dict[str, Mapping[str, Any]] = {
-            name: _handed_on(resource)
+            name: _with_ready_state(resource)
             for name, resource in (desired.get("resources") or {}).items()
         }
         self.environment = self._document(_environment(context.get(ENVIRONMENT_KEY)))
@@ -286,7 +286,7 @@ def _resource(data: dict[str, Any], ready: str) -> dict[str, Any]:
     return {"resource": data, "ready": ready} if ready else {"resource": data}
 
 
-def _handed_on(part: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_ready_state(part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the desired state of an earlier step, without its connection details."""
     ready = _readiness_of(part)
     is_plain = "resource" in part and "connectionDetails" not in part

@@ -23,8 +23,8 @@ def read_manifests(text: str) -> list[Data]:
     manifests: list[Data] = []
     seen: dict[str, _Line] = {}
     for part in _parts(text):
-        plain = read_plain(part, seen)
-        for value in _in_full(part) if plain is None else (plain,):
+        plain = parse_simple(part, seen)
+        for value in _parse_fully(part) if plain is None else (plain,):
             _check(value)
             manifests.append(value)
     return manifests
@@ -42,7 +42,7 @@ def _parts(text: str) -> list[str]:
 _PARTING = re.compile(r"---(?<![^\n]---)[ ]*(?:\n|\Z)")
 
 
-def _in_full(text: str) -> list[Any]:
+def _parse_fully(text: str) -> list[Any]:
     try:
         return [document.root.value for document in parse_documents(text, repeated_keys_win=True)]
     except InvalidDocument as error:
@@ -128,7 +128,7 @@ def _line(text: str) -> _Line | None:
     return _Line(len(spaces), dash is not None, name, value, kind is not None)
 
 
-def read_plain(text: str, seen: dict[str, _Line] | None = None) -> Data | None:  # noqa: C901 - one iteration per line, on a hot path
+def parse_simple(text: str, seen: dict[str, _Line] | None = None) -> Data | None:  # noqa: C901 - one iteration per line, on a hot path
     """Parse a document that is a plain tree. Returns None for any other document.
 
     `seen` caches lines, because documents of one template share most of them.

@@ -199,7 +199,9 @@ FATAL: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("want", "source", "found"), FATAL, ids=[case[0][-40:] for case in FATAL])
+@pytest.mark.parametrize(
+    ("want", "source", "fetched"), FATAL, ids=[case[0][-40:] for case in FATAL]
+)
 def test_merge_errors_have_the_originals_messages(
     want: str, source: dict[str, Any], fetched: list[dict[str, Any]]
 ) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.yaml.documents import dump_yaml, parse_documents
 from kanister_py.functions.composition.answering import Refused
-from kanister_py.functions.composition.templating.manifests import read_manifests, read_plain
+from kanister_py.functions.composition.templating.manifests import parse_simple, read_manifests
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -51,7 +51,7 @@ def in_full(text: str) -> list[Any]:
 
 
 def test_simple_document_uses_the_fast_parser() -> None:
-    assert read_plain(DEPLOYMENT) == in_full(DEPLOYMENT)[0]
+    assert parse_simple(DEPLOYMENT) == in_full(DEPLOYMENT)[0]
 
 
 MORE_THAN_PLAIN = {
@@ -78,7 +78,7 @@ MORE_THAN_PLAIN = {
 
 @pytest.mark.parametrize("text", MORE_THAN_PLAIN.values(), ids=MORE_THAN_PLAIN)
 def test_other_documents_use_the_full_parser(text: str) -> None:
-    assert read_plain(text) is None
+    assert parse_simple(text) is None
 
 
 WORDS = st.text("ab1. -:#'\"{}[]&*!|>%@,~_/?yn\n\té0", max_size=12)
@@ -103,7 +103,7 @@ LINES = st.lists(
 @given(LINES)
 def test_fast_parser_agrees_with_the_full_parser(lines: list[str]) -> None:
     text = "\n".join(lines) + "\n"
-    plain = read_plain(text)
+    plain = parse_simple(text)
     if plain is not None:
         assert [plain] == in_full(text)
 
