@@ -81,7 +81,7 @@ class Context:
         """Count work before it is done. Raises LimitExceeded if it is too much."""
         self.steps_left -= steps
         if self.steps_left < 0:
-            raise LimitExceeded("steps", "it takes too many steps")
+            raise LimitExceeded("steps", "it needs too many steps")
 
     def charge(self, price: Price, values: Sequence[Any]) -> None:
         """Count a call before it is made, unless steps are unlimited."""
@@ -125,4 +125,4 @@ class Context:
         Call this before the value is created.
         """
         if size > self.size:
-            raise LimitExceeded("size", f"it makes more than {self.size} bytes")
+            raise LimitExceeded("size", f"its output or a value exceeds {self.size} bytes")

@@ -70,7 +70,7 @@ class Template:
             assert routine is not None
             routine.run(data, out, context, 0)
         except RecursionError:
-            raise LimitExceeded("depth", "it nests too deep") from None
+            raise LimitExceeded("depth", "it is nested too deeply") from None
         finally:
             context.close()
         if len(out) == 1:

@@ -54,8 +54,8 @@ def _refused(why: str) -> Function:
     return go_function("func(string) (string, error)")(refuse)
 
 
-_NO_ENVIRONMENT = "a template does not see the environment of the process that renders it"
-_NO_HOST = {"getHostByName": _refused("a template does not reach the network")}
+_NO_ENVIRONMENT = "templates have no access to environment variables"
+_NO_HOST = {"getHostByName": _refused("templates have no access to the network")}
 
 
 def _table(own: str, more: dict[str, Function]) -> FunctionTable:
