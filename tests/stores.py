@@ -1,7 +1,7 @@
-"""Real object stores on this machine, for tests: servers of S3, Google's and Azure's APIs.
+"""Local servers of the S3, Google and Azure APIs, for tests.
 
-They are built once, from the Go module proxy and npm. Where they are not there yet,
-tests skip and say how to build them; a gate that may skip nothing builds them.
+They are built once, from the Go module proxy and npm. Without them, tests are skipped with a hint
+how to build them, unless every gate must run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.ports import free_port
 S3_KEY, S3_SECRET = "rootkey", "rootsecret123"
 BUCKET = "kbucket"
 AZURE_ACCOUNT = "devstoreaccount1"
-# What this emulator has for every machine.
+# Well-known account and key of this emulator.
 AZURE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
@@ -127,7 +127,7 @@ def running_s3(
 
 @contextmanager
 def running_azure_for_tokens(folder: Path, certificate: tuple[Path, Path]) -> Iterator[Location]:
-    """Run a server of Azure's API that takes tokens; it looks at what they say, and no more."""
+    """Run a server of Azure's API with authentication by tokens. It only checks their claims."""
     port = free_port()
     url = f"https://127.0.0.1:{port}/{AZURE_ACCOUNT}"
     command = [_program(StoreKind.AZURE), "--silent", "--blobPort", str(port), "--oauth", "basic"]
@@ -154,8 +154,8 @@ def running_azure_for_tokens(folder: Path, certificate: tuple[Path, Path]) -> It
         headers = {"authorization": f"Bearer {token}.c2ln", "x-ms-version": "2021-08-06"}
         headers["x-ms-date"] = SystemClock().now().strftime("%a, %d %b %Y %H:%M:%S GMT")
         with urllib3.PoolManager(ca_certs=str(certificate[0])) as pool:
-            made = pool.request("PUT", f"{url}/{BUCKET}?restype=container", headers=headers)
-        assert made.status == 201, made.data
+            response = pool.request("PUT", f"{url}/{BUCKET}?restype=container", headers=headers)
+        assert response.status == 201, response.data
         credential = Credential(AZURE_ACCOUNT, "", federated_token=f"{token}.c2ln")
         yield Location(StoreKind.AZURE, BUCKET, url, credential=credential, skip_tls_verify=True)
 
@@ -167,7 +167,7 @@ def _served(
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
-            [str(entry) for entry in command],
+            [str(word) for word in command],
             stdout=log,
             stderr=log,
             env={**os.environ, **(env or {})},
@@ -185,7 +185,7 @@ def _wait_until_served(process: subprocess.Popen[bytes], port: int, log: Path) -
         if process.poll() is not None:
             break
         try:
-            # Any answer will do, certificate or not.
+            # Any response is sufficient, whatever the certificate.
             urllib3.request("GET", f"http://127.0.0.1:{port}/", retries=False, timeout=2)
         except urllib3.exceptions.ProtocolError:
             return

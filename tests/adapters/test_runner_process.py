@@ -69,7 +69,7 @@ def test_exit_code_is_reported_with_stderr() -> None:
     )
 
 
-def test_a_program_that_is_kilredirected_hosts_the_signal() -> None:
+def test_a_program_that_is_killed_names_the_signal() -> None:
     with pytest.raises(FunctionCallFailed, match="was killed by SIGKILL"):
         shell("kill -9 $$")(request_with())
 

@@ -1,6 +1,6 @@
-"""What the pages tell people to type works as it stands, wherever a laptop is all it takes.
+"""The commands in the docs work as written, as far as a laptop suffices.
 
-A block of code whose language is followed by a name is a file that later blocks of its page use.
+A code block whose language is followed by a name is written to a file for later blocks of the page.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ PAGES = [
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
-# What a laptop lacks.
-_ELSEWHERE = re.compile(
+# Commands that need more than a laptop.
+_NEEDS_MORE = re.compile(
     r"^(kubectl|helm|docker|python3 -m venv)\b"
     r"|^kanister-py (controller|actionset|revisions)\b"
     r"|^kanister-py crds (install|upgrade)"
@@ -37,13 +37,13 @@ _ELSEWHERE = re.compile(
 )
 
 
-# What has no end of its own, and on which port it listens then: any that is free.
-_ENDLESS = re.compile(r"^kanister-py (serve|function serve)\b")
+# Commands that run until they are stopped; they get any free port.
+_SERVERS = re.compile(r"^kanister-py (serve|function serve)\b")
 _ANY_PORT = {"KANISTER_PY_SERVE_PORT": "0", "KANISTER_PY_FUNCTIONS_PORT": "0"}
 
 
 class Block(NamedTuple):
-    """One block of code of a page: in which language, as which file, and what it says."""
+    """Code block of a page: language, file name and text."""
 
     language: str
     name: str
@@ -56,11 +56,11 @@ class Block(NamedTuple):
 
 
 def blocks_of(page: Path) -> list[Block]:
-    return [Block(*found) for found in _BLOCK.findall(page.read_text(encoding="utf-8"))]
+    return [Block(*match) for match in _BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
 def assert_serves_until_stopped(command: str, folder: Path, env: dict[str, str]) -> None:
-    """Start a server, stop it as soon as it says that it serves, and see it end well."""
+    """Start a server, stop it as soon as it serves, and check that it exits with 0."""
     with subprocess.Popen(
         f"exec {command}",
         shell=True,
@@ -81,13 +81,13 @@ def assert_serves_until_stopped(command: str, folder: Path, env: dict[str, str])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(REPOSITORY)) for page in PAGES])
-def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
+def test_commands_of_a_page_work(page: Path, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "blueprints", tmp_path / "blueprints")
     shutil.copytree(REPOSITORY / "tests" / "docs" / "files", tmp_path, dirs_exist_ok=True)
-    found = Path(sys.executable).parent
-    given = {
+    interpreter_folder = Path(sys.executable).parent
+    environment = {
         **os.environ,
-        "PATH": f"{found}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{interpreter_folder}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",
         "PYTHONPATH": str(tmp_path),
         **_ANY_PORT,
@@ -99,30 +99,30 @@ def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
         if block.language != "sh":
             continue
         for command in block.commands():
-            if _ELSEWHERE.search(command):
+            if _NEEDS_MORE.search(command):
                 continue
-            if _ENDLESS.search(command):
-                assert_serves_until_stopped(command, tmp_path, given)
+            if _SERVERS.search(command):
+                assert_serves_until_stopped(command, tmp_path, environment)
                 continue
-            want = re.search(r"# ends with (\d+)", command)
+            expected_code = re.search(r"# ends with (\d+)", command)
             prints = re.search(r"# prints (.+)", command)
             done = subprocess.run(
                 command,
                 shell=True,
                 cwd=tmp_path,
-                env=given,
+                env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            assert done.returncode == int(want.group(1) if want else 0), (
+            assert done.returncode == int(expected_code.group(1) if expected_code else 0), (
                 f"{command}\n{done.stdout}{done.stderr}"
             )
             assert prints is None or done.stdout.strip() == prints.group(1), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(REPOSITORY)) for page in PAGES])
-def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+def test_links_to_files_are_valid(page: Path) -> None:
     targets = [
         entry for entry in _LINK.findall(page.read_text(encoding="utf-8")) if ":" not in entry
     ]

@@ -99,27 +99,31 @@ def test_reasons_are_listed_once() -> None:
 
 
 def test_commands_in_fixes_exist() -> None:
-    known = {parser.prog: parser for parser in parsers()}
+    parsers_by_name = {parser.prog: parser for parser in parsers()}
     unknown = []
     for reason in REASONS.values():
         for command in re.findall(r"`(kanister-py [^`]*)`", reason.fix):
             words = shlex.split(command)
-            prog = " ".join(words[:3]) if " ".join(words[:3]) in known else " ".join(words[:2])
+            prog = (
+                " ".join(words[:3])
+                if " ".join(words[:3]) in parsers_by_name
+                else " ".join(words[:2])
+            )
             flags = {word.partition("=")[0] for word in words if word.startswith("-")}
-            if prog not in known or not flags <= _flags_of(known[prog]):
+            if prog not in parsers_by_name or not flags <= _flags_of(parsers_by_name[prog]):
                 unknown.append(f"{reason.name}: {command}")
     assert unknown == []
 
 
 def test_flags_in_fixes_exist() -> None:
-    known = set().union(*(_flags_of(parser) for parser in parsers()))
+    known_flags = set().union(*(_flags_of(parser) for parser in parsers()))
     named = {
         flag
         for reason in REASONS.values()
         for span in re.findall(r"`([^`]*)`", reason.fix)
         for flag in re.findall(r"(?<!\S)--[a-z-]+", span)
     }
-    assert sorted(named - known) == []
+    assert sorted(named - known_flags) == []
 
 
 def _flags_of(parser: argparse.ArgumentParser) -> set[str]:

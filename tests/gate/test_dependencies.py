@@ -50,10 +50,10 @@ def imported(repository: Path) -> set[str]:
     # Distributions that share a namespace package, such as google's, differ in deeper modules.
     spelled = {name.replace(".", "-") for name in names} | tops
     distributions = packages_distributions()
-    instalredirected_hosts = {
+    installed_names = {
         distribution.lower() for top in tops for distribution in distributions.get(top, [])
     }
-    return instalredirected_hosts | {spelling.lower().replace("_", "-") for spelling in spelled}
+    return installed_names | {spelling.lower().replace("_", "-") for spelling in spelled}
 
 
 def test_every_dependency_is_imported_somewhere(repository: Path) -> None:
