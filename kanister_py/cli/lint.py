@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected
@@ -157,6 +158,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
         args.strict_versions,
         load_function,
         {kind: _schema_check(module) for kind, module in _SCHEMA_MODULES.items()},
+        _crd_of,
     )
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(problem, UNREADABLE) for problem in problems]
@@ -174,6 +176,17 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
         )
     full_report = report._replace(findings=tuple(findings))
     return full_report, len(inputs), bool(without_plans)
+
+
+def _crd_of(definition: LocatedObject) -> Mapping[str, Any]:
+    """Return the CRD of a definition of composite resources; a CRD is returned unchanged."""
+    from kanister_py.core.compositions.composite_crds import crd_of
+    from kanister_py.core.compositions.definitions import DEFINITION_KIND, read_definition
+
+    if definition.kind != DEFINITION_KIND:
+        return definition.value
+    parsed, _ = read_definition(definition.value)
+    return crd_of(parsed)
 
 
 _SCHEMA_MODULES = {

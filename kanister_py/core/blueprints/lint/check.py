@@ -9,6 +9,7 @@ from kanister_py.core.blueprints.analysis import wrong_durations
 from kanister_py.core.blueprints.lint import (
     action_sets,
     arguments,
+    patches,
     pipelines,
     reading,
     structure,
@@ -41,6 +42,7 @@ def rules() -> Mapping[str, Rule]:
             *reading.RULES,
             *action_sets.RULES,
             *pipelines.RULES,
+            *patches.RULES,
             *versions.RULES,
             *structure.RULES,
             *arguments.RULES,
@@ -70,11 +72,14 @@ def lint_sources(
     reads, blueprints = read_sources(sources)
     composed = [pipeline for read in reads.values() for pipeline in read.pipelines]
     packages = pipelines.packages_of(composed, context.registry) if composed else {}
+    definitions = [definition for read in reads.values() for definition in read.definitions]
+    schemas = patches.schemas_of(definitions, context)
     findings: list[Finding] = []
     for file, read in reads.items():
         of_file = [*read.findings, *_findings_of(read, blueprints, context)]
         for pipeline in read.pipelines:
             of_file += pipelines.check_pipeline(pipeline, packages, context)
+            of_file += patches.check_patches(pipeline, schemas, context)
         if read.ignored:
             of_file += reading.check_suppressions(read.text, file, rules(), context.hints)
         findings += [

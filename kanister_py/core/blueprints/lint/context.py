@@ -23,7 +23,8 @@ class Context(NamedTuple):
     `at` maps packages to releases that replace the installed ones. `load` returns the class of a
     function version; without it, arguments are not checked. `schema_checks` are by kind (ActionSet,
     Composition, Schedule) and return unknown keys and problems of an object; other kinds are
-    not checked against a schema.
+    not checked against a schema. `crd_of` returns the CRD for a definition of composite resources,
+    and CRDs unchanged; without it, patches are not checked.
     """
 
     registry: Registry[FunctionEntry]
@@ -31,6 +32,7 @@ class Context(NamedTuple):
     is_strict: bool = False
     load: Callable[[FunctionEntry], type[Any]] | None = None
     schema_checks: Mapping[str, SchemaCheck] = MappingProxyType({})
+    crd_of: Callable[[LocatedObject], Mapping[str, Any]] | None = None
     hints: Hints = Hints(inf)
 
     def code(self, entry: FunctionEntry) -> Any:

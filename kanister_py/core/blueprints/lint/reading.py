@@ -68,6 +68,8 @@ class Contents:
         self.schedules: list[LocatedObject] = []
         self.pipelines: list[LocatedObject] = []
         """Compositions, Functions and their revisions."""
+        self.definitions: list[LocatedObject] = []
+        """CompositeResourceDefinitions and CustomResourceDefinitions."""
         self.findings: list[Finding] = []
         self.ignored: Mapping[int, frozenset[str]] = {}
         self.documents: list[Document] = []
@@ -79,6 +81,8 @@ class Contents:
             self.schedules.append(found)
         elif is_of_pipelines(found):
             self.pipelines.append(found)
+        elif found.kind in _DEFINITIONS.get(found.group, ()):
+            self.definitions.append(found)
         elif not is_of_our_group(found):
             return
         elif found.kind == "ActionSet":
@@ -99,9 +103,13 @@ class Contents:
     @property
     def holds_anything(self) -> bool:
         objects = (self.blueprints, self.action_sets, self.profiles, self.schedules, self.pipelines)
-        return any(objects) or bool(self.findings)
+        return any(objects) or bool(self.definitions) or bool(self.findings)
 
 
+_DEFINITIONS: Mapping[str, tuple[str, ...]] = {
+    "apiextensions.crossplane.io": ("CompositeResourceDefinition",),
+    "apiextensions.k8s.io": ("CustomResourceDefinition",),
+}
 _KINDS: Mapping[str, tuple[str, ...]] = {
     GROUP: ("Blueprint", "ActionSet", "Profile", "RepositoryServer"),
     SCHEDULES: ("Schedule",),
