@@ -1,4 +1,4 @@
-"""Overview of all runs for the web page and `top`, including those of other replicas."""
+"""Overview of all runs for the web page and `top`, including runs of other replicas."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Touchy(Func):
 
 
 class Hangs(Func):
-    """Waits for an event of the test, and keeps its worker meanwhile."""
+    """Waits for an event of the test, and keeps its worker until then."""
 
     name = "Hangs"
     on_restart = OnRestart.REPEAT

@@ -318,9 +318,9 @@ def test_a_missing_permission_of_a_later_phase_is_reported_before_the_first_phas
     if checks_access:
         (problem,) = status["error"]["problems"]
         assert problem.startswith(
-            "act/once (Blueprint default/made-up): the cluster does not allow"
+            "act/once (Blueprint default/made-up): the account may not create configmaps"
         )
-        assert "create configmaps in default; kanister-py rbac prints the Role" in problem
+        assert "in default; kanister-py rbac prints a Role" in problem
 
 
 @pytest.mark.parametrize(

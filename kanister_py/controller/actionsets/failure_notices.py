@@ -155,7 +155,7 @@ class FailureNotices:
     def _secrets_of(self, end: RunEnd) -> Sequence[tuple[str, str]]:
         """Return namespace and name of the receivers' Secrets.
 
-        The Schedule's Secret takes precedence over those of the Blueprints.
+        The Schedule's Secret takes precedence over the Blueprints' Secrets.
         """
         named = self._secret_of(SCHEDULES, end.namespace, end.schedule) if end.schedule else ""
         if named:

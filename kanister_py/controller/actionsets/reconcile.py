@@ -1,7 +1,7 @@
 """Reconciling an ActionSet.
 
 A run can be resumed from the object's status, so a pass needs nothing from the one before.
-Besides its spec, these keys of an ActionSet control a run:
+In addition to its spec, these keys of an ActionSet control a run:
 
     kanister-py.io/concurrency-key   (annotation or label) runs with the same key run one at a
                                      time, in order
@@ -96,7 +96,7 @@ class ActionSetReconciler:
     def on_change(
         self, key: ObjectKey, old: CachedActionSet | None, new: CachedActionSet | None
     ) -> None:
-        """Queue an ActionSet that has changed, and those that may start because of the change."""
+        """Queue an ActionSet that has changed, and others that may start because of the change."""
         concurrency = self._concurrency
         if isinstance(new, Live):
             queues = concurrency.queues_for(key, new)

@@ -160,7 +160,7 @@ class Breakers(Generic[Key]):
             self._proven.discard(function)
 
     def hold(self, revision: str, key: Key) -> bool:
-        """Let a key wait until a revision answers again; False if its circuit is closed."""
+        """Keep a key waiting until a revision answers again; False if its circuit is closed."""
         with self._lock:
             circuit = self._circuits.get(revision)
             if circuit is None or not circuit.is_open:

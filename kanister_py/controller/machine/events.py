@@ -1,6 +1,6 @@
 """Events, as `kubectl describe` shows them. Repetitions of an event increase its count.
 
-Events are posted in the background. Those that cannot be posted in time are dropped and counted.
+Events are posted in the background. Events that are too late are dropped and counted.
 """
 
 from __future__ import annotations

@@ -183,14 +183,14 @@ class ControllerMetrics:
             histogram = self.phase_seconds.labels(phase.function, phase.version)
             histogram.observe(seconds, exemplar)
 
-    # What is read on request
+    # Counters without labels of runs, and gauges that are read on request
 
     def count_deprecated(self, function: str, version: str, removed_in: str) -> None:
-        """Count a use of a version that is on its way out."""
+        """Count a use of a deprecated version."""
         self.deprecated_uses.labels(function, version, removed_in).inc()
 
     def count_api_error(self, error: KanisterError) -> None:
-        """Count a request that the API server did not answer as it should."""
+        """Count a failed request to the API server."""
         self.api_errors.labels(error.reason).inc()
 
     def watch_queue(

@@ -31,7 +31,7 @@ _SELECTOR: Final = ",".join(f"{key}={value}" for key, value in sorted(LEASE_LABE
 class OverlapCheck:
     """Check that no live controller acts on the same objects as this one.
 
-    Leases named in `own_leases` and in the namespace `home` are those of its own replicas.
+    Leases named in `own_leases` and in the namespace `home` belong to its own replicas.
     """
 
     def __init__(

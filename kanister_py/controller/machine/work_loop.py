@@ -150,7 +150,7 @@ class WorkQueue(Generic[Key]):
         return False
 
     def done(self, key: Key) -> None:
-        """Mark a key as reconciled, and queue it again if it was added meanwhile."""
+        """Mark a key as reconciled, and queue it again if it was added in between."""
         with self._changed:
             for group, most in self._active.pop(key):
                 self._busy[group] -= 1

@@ -87,7 +87,7 @@ class ScheduleReconciler:
             return created is not None and created.uid == uid
 
     def reconcile(self, key: ObjectKey) -> PassResult:
-        """Carry out what is due for a schedule; return when to reconcile it again."""
+        """Start, skip or replace the run that is due; return when to reconcile again."""
         obj = find(self._cluster, SCHEDULES, key.name, key.namespace)
         if obj is None or obj["metadata"].get("deletionTimestamp"):
             return DONE

@@ -1,4 +1,4 @@
-"""Retention on a cluster: starts deletions of backups, and records those that ended."""
+"""Retention on a cluster: starts deletions of backups, and records their ends."""
 
 from __future__ import annotations
 
