@@ -28,7 +28,7 @@ from kanister_py.executor.watch_cache import key_of
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 _PAGE: Final = 250
 _ENDS: Final = ("complete", "failed")
 
@@ -88,7 +88,7 @@ class Cleanup:
         changed = Condition()
         deadline = self._clock.monotonic() + self._timeout_seconds
         while not is_done() and self._clock.monotonic() < deadline:
-            pause(self._clock, changed, _LOOK_SECONDS, lambda: False)
+            pause(self._clock, changed, _CHECK_SECONDS, lambda: False)
 
     # ActionSets
 

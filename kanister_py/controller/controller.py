@@ -181,7 +181,7 @@ class Controller:
         if not self._leadership.acquire(stands_by=settings.stands_by):
             return
         _LOG.info("Leader as %s", settings.identity)
-        self._leadership.keep(self._lose)
+        self._leadership.renew_in_background(self._lose)
         if settings.composes and not settings.runs_actionsets:
             wait_for_lease(LEASE_NAME)
         self._refuse_overlap()
@@ -380,7 +380,7 @@ class Controller:
         parts = self._parts
         if parts is None:
             is_standby = self._leadership.is_standby
-            return self._leadership.why_never or ("" if is_standby else "has not started yet")
+            return self._leadership.why_unable or ("" if is_standby else "has not started yet")
         return next(filter(None, (part.trouble for part in parts.all)), "")
 
 

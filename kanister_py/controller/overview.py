@@ -20,9 +20,9 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.overview import Listeners, Runs
 
-_LOOK_AT_PODS_SECONDS: Final = 2.0
-_LOOK_SECONDS: Final = 0.05
-_FIRST_LOOK_SECONDS: Final = 5.0
+_POD_LOGS_SECONDS: Final = 2.0
+_CHECK_SECONDS: Final = 0.05
+_FIRST_LIST_SECONDS: Final = 5.0
 
 
 class ClusterOverview:
@@ -48,7 +48,7 @@ class ClusterOverview:
         self._namespaces = tuple(namespaces) or ("",)
         self._lock = Lock()
         self._reading = Lock()
-        self._seen = Condition()
+        self._listed = Condition()
         self.is_followed = False
         self._version = 0
         self._sorted = Runs(-1, ())
@@ -62,7 +62,7 @@ class ClusterOverview:
             on_change=self._on_change,
             namespaces=self._namespaces,
         )
-        lines.listen(self._tell)
+        lines.listen(self._notify_listeners)
 
     def close(self) -> None:
         self._store.close()
@@ -81,26 +81,26 @@ class ClusterOverview:
             return
         self._store.start()
         until = None if seconds is None else self._clock.monotonic() + seconds
-        with self._seen:
+        with self._listed:
             while not (self._store.has_synced or self._store.trouble):
                 if until is not None and self._clock.monotonic() >= until:
                     return
-                self._clock.wait(self._seen, _LOOK_SECONDS)
+                self._clock.wait(self._listed, _CHECK_SECONDS)
 
     def _on_change(self, key: ObjectKey, old: RunRow | None, new: RunRow | None) -> None:
         if old != new:
             with self._lock:
                 self._version += 1
-            self._tell(key)
+            self._notify_listeners(key)
 
-    def _tell(self, key: ObjectKey) -> None:
+    def _notify_listeners(self, key: ObjectKey) -> None:
         self._listeners.tell(key.namespace, key.name)
 
     def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:
         return self._listeners.add(call)
 
     def runs(self) -> Runs:
-        self._start_watch(_FIRST_LOOK_SECONDS)
+        self._start_watch(_FIRST_LIST_SECONDS)
         with self._lock:
             version = self._version
             if self._sorted.version != version:
@@ -121,7 +121,7 @@ class ClusterOverview:
         return self._lines_of_pods(namespace, name)[after:]
 
     def must_be_polled(self, namespace: str, name: str) -> bool:
-        self._start_watch(_FIRST_LOOK_SECONDS)
+        self._start_watch(_FIRST_LIST_SECONDS)
         key = ObjectKey(namespace, name)
         row = self._store.get(key)
         return row is not None and row.ended is None and not self._lines.has(key)
@@ -135,7 +135,7 @@ class ClusterOverview:
                 del self._from_pods[old]
             if key not in self._from_pods:
                 lines = self._read_pods(namespace, name)
-                until = self._clock.monotonic() + _LOOK_AT_PODS_SECONDS
+                until = self._clock.monotonic() + _POD_LOGS_SECONDS
                 self._from_pods[key] = (until, lines)
             return self._from_pods[key][1]
 

@@ -21,12 +21,12 @@ from kanister_py.controller.machine.metrics import (
     CANCELLED,
     COMPLETE,
     FAILED,
-    MOST_LABEL_SETS,
+    MAX_LABEL_SETS,
     OTHER,
-    Act,
-    ActPhase,
+    ActionLabels,
     ControllerMetrics,
-    ScheduleNumbers,
+    PhaseLabels,
+    ScheduleMetrics,
 )
 from kanister_py.http_api.metrics import Metrics
 from tests.conftest import REPOSITORY
@@ -35,7 +35,7 @@ FOLDER = REPOSITORY / "deploy/chart/monitoring"
 ALERTS = FOLDER / "alerts.yaml"
 SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 NAME = re.compile(r"\b(?:kanister_|function_run_)\w+")
-ACT = Act("shop", "nightly", "mysql", "backup", "StatefulSet/shop/db")
+ACT = ActionLabels("shop", "nightly", "mysql", "backup", "StatefulSet/shop/db")
 
 
 def families(registry: CollectorRegistry) -> Iterator[tuple[str, str]]:
@@ -140,7 +140,7 @@ class Nights:
             self._scrape()
             self.now += STEP
 
-    def run(self, act: Act, outcome: str) -> None:
+    def run(self, act: ActionLabels, outcome: str) -> None:
         self.metrics.begin_run(act)
         self._scrape(is_between=True)
         self.metrics.end_run(act, outcome, 60.0, "")
@@ -175,7 +175,10 @@ def name_of(name: str, labels: Mapping[str, str]) -> str:
 
 
 def fires(
-    promtool: str, folder: Path, nights: Nights, asked: Mapping[float, list[tuple[str, Act]]]
+    promtool: str,
+    folder: Path,
+    nights: Nights,
+    asked: Mapping[float, list[tuple[str, ActionLabels]]],
 ) -> None:
     """Check with promtool that exactly these alerts fire after so many hours."""
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
@@ -203,7 +206,7 @@ def fires(
     promise(promtool, "test", "rules", str(file))
 
 
-def expected(alert: Mapping[str, Any], act: Act) -> dict[str, Any]:
+def expected(alert: Mapping[str, Any], act: ActionLabels) -> dict[str, Any]:
     labels = {key: text for key, text in act._asdict().items() if text}
     texts = {
         key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda match: labels.get(match[1], ""), text)
@@ -261,7 +264,7 @@ def test_alert_for_a_backup_older_than_twice_its_interval(
     promtool: str, tmp_path: Path, not_ready: str
 ) -> None:
     nights = Nights()
-    numbers = ScheduleNumbers(not_ready, 3600.0, (ACT.object,), 86400.0)
+    numbers = ScheduleMetrics(not_ready, 3600.0, (ACT.object,), 86400.0)
     nights.metrics.show_schedule("shop", "nightly", numbers)
     nights.until(72)
     nights.metrics.show_schedule(
@@ -363,16 +366,16 @@ def test_alert_for_an_event_that_happens_once(promtool: str, tmp_path: Path) -> 
 
 def test_number_of_series_is_bounded() -> None:
     metrics = ControllerMetrics()
-    for number in range(MOST_LABEL_SETS + 50):
+    for number in range(MAX_LABEL_SETS + 50):
         act = ACT._replace(blueprint=f"made-{number}")
         metrics.end_run(act, COMPLETE, 1.0, "")
         metrics.record_end(act, COMPLETE, START)
-        phase = ActPhase(*act[:-1], "dump", "KubeTask", "v0.0.0")
+        phase = PhaseLabels(*act[:-1], "dump", "KubeTask", "v0.0.0")
         metrics.end_phase(phase, FAILED, "Why", 1.0, "")
     value = metrics.registry.get_sample_value
-    other_labels = dict.fromkeys(Act._fields[:-1], OTHER)
+    other_labels = dict.fromkeys(ActionLabels._fields[:-1], OTHER)
     assert value("kanister_py_runs_total", {**other_labels, "outcome": COMPLETE}) == 50
     assert value("kanister_py_run_duration_seconds_count", other_labels) == 50
     assert (value("kanister_py_counted_as_other_total") or 0) >= 150
     samples = [sample for family in metrics.registry.collect() for sample in family.samples]
-    assert len(samples) < MOST_LABEL_SETS * 25
+    assert len(samples) < MAX_LABEL_SETS * 25

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from starlette.applications import Starlette
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
+from kanister_py.controller.machine.logs import LineSource, PhaseLines
 from kanister_py.controller.overview import ClusterOverview
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.yaml.documents import parse_documents
@@ -73,7 +73,7 @@ class RunsOf(NamedTuple):
         self.cluster.replace({**actionset, "status": status}, subresource="status")
 
     def say(self, name: str, text: str, phase: str = "dump") -> None:
-        place = PhasePlace("backup", phase, "KubeTask", "v0.0.0", 1)
+        place = LineSource("backup", phase, "KubeTask", "v0.0.0", 1)
         self.lines.write(ObjectKey("shop", name), "uid", place, text)
 
 

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from kanister_py.cli.controller_endpoint import lines_of
-from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
+from kanister_py.controller.machine.logs import LineSource, PhaseLines
 from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
@@ -25,7 +25,7 @@ ADDRESS = PATH.format(namespace="shop", name="backup-x7k2p")
 @pytest.fixture
 def app(sample_publication: Publication) -> Starlette:
     kept = PhaseLines(FakeClock())
-    place = PhasePlace("backup", "dump", "KubeTask", "v0.0.0", 1)
+    place = LineSource("backup", "dump", "KubeTask", "v0.0.0", 1)
     for text in ("one", "two", "three"):
         kept.write(ObjectKey("shop", "backup-x7k2p"), "uid", place, text)
     return build_app(sample_publication, lines=lines_of(kept))

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kanister_py.controller.actionsets.projection import CachedActionSet, Live
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.machine.events import Subject
-from kanister_py.controller.machine.metrics import Act
+from kanister_py.controller.machine.metrics import ActionLabels
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.parts import spec_of
@@ -54,7 +54,7 @@ class ActiveRun:
     run: ActionSetRun
     writer: StatusWriter
     host: Host
-    acts: tuple[Act, ...]
+    action_labels: tuple[ActionLabels, ...]
     is_resumed: bool
     is_suspended: bool
     is_cancelled: bool = False
@@ -64,7 +64,7 @@ class ActiveRun:
         desired = self._desired(cached)
         return (
             self.host.is_due
-            or self.writer.is_late
+            or self.writer.has_due_write
             or desired.is_suspended != self.is_suspended
             or (desired.is_cancelled and not self.is_cancelled)
         )

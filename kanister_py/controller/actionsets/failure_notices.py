@@ -14,9 +14,9 @@ from datetime import timedelta
 from threading import Lock
 from typing import Final
 
-from kanister_py.controller.actionsets.projection import Ended, acts_of, reason_of_end
+from kanister_py.controller.actionsets.projection import Ended, action_labels_of, reason_of_end
 from kanister_py.controller.machine.events import WARNING, Subject, subject_of
-from kanister_py.controller.machine.metrics import Act
+from kanister_py.controller.machine.metrics import ActionLabels
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.work_loop import DONE, PassResult, WorkLoop
 from kanister_py.core.actionsets.failure_notices import (
@@ -42,11 +42,11 @@ from kanister_py.ports.notice_receivers import NoticeReceivers
 
 _LOG: Final = logging.getLogger(__name__)
 
-_MOST_WAITING: Final = 1_000
+_MAX_WAITING: Final = 1_000
 _MAX_REPORTED: Final = 10_000
 _RETRY: Final = RetryRule(limit=8, backoff_seconds=1.0, factor=3.0, max_backoff_seconds=600.0)
-_AGAIN: Final = PassResult(has_failed=True)
-_LATE: Final = timedelta(minutes=10)
+_RETRY_LATER: Final = PassResult(has_failed=True)
+_MAX_AGE: Final = timedelta(minutes=10)
 """The oldest end for which a notice is sent, for instance after a restart."""
 
 
@@ -98,19 +98,19 @@ class FailureNotices:
         age = self._tools.clock.now() - ended.ended_at
         reason, phase = ("", "") if ended.is_complete else reason_of_end(obj)
         is_news = was_failing if ended.is_complete else reason != CANCELLED
-        if not is_news or abs(age) > _LATE or ended.uid in self._reported:
+        if not is_news or abs(age) > _MAX_AGE or ended.uid in self._reported:
             return
         self._reported[ended.uid] = None
         if len(self._reported) > _MAX_REPORTED:
             del self._reported[next(iter(self._reported))]
-        acts: Sequence[Act] = tuple(acts_of(obj))
+        action_labels: Sequence[ActionLabels] = tuple(action_labels_of(obj))
         end = RunEnd(
             RECOVERED if ended.is_complete else FAILED,
             namespace_of(obj),
             obj["metadata"]["name"],
             ended.uid,
-            acts[0].schedule if acts else "",
-            [ActOfRun(act.blueprint, act.action, act.object) for act in acts],
+            action_labels[0].schedule if action_labels else "",
+            [ActOfRun(act.blueprint, act.action, act.object) for act in action_labels],
             text_of_time(ended.ended_at),
             reason,
             phase,
@@ -119,7 +119,7 @@ class FailureNotices:
 
     def _add(self, notice: _Notice) -> None:
         with self._lock:
-            has_room = self._held[notice.origin] < _MOST_WAITING
+            has_room = self._held[notice.origin] < _MAX_WAITING
             self._held[notice.origin] += has_room
         if has_room:
             self._loop.queue.add(notice)
@@ -130,7 +130,7 @@ class FailureNotices:
         try:
             result = self._find(notice) if notice.receiver is None else self._send(notice)
         except TransientError:
-            return _AGAIN
+            return _RETRY_LATER
         if not result.has_failed:
             self._release(notice)
         return result
@@ -204,7 +204,7 @@ class FailureNotices:
         seconds = int(self._tools.clock.now().timestamp())
         status = self._receivers.post(url, body, headers_of(notice.end, body, key, seconds))
         if status >= 500 or status in (408, 425, 429):
-            return _AGAIN
+            return _RETRY_LATER
         if 200 <= status < 300:
             self._count("sent")
             return DONE

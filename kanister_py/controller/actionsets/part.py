@@ -21,7 +21,7 @@ from kanister_py.controller.actionsets.reconcile import ActionSetReconciler
 from kanister_py.controller.actionsets.reporting import RunReporting
 from kanister_py.controller.actionsets.starting import RunStarter
 from kanister_py.controller.actionsets.status import StatusWriters
-from kanister_py.controller.actionsets.tidying import Tidying, parents_in_need, surplus
+from kanister_py.controller.actionsets.tidying import Tidying, parents_of_active, surplus
 from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
 from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
 from kanister_py.controller.machine.logs import PhaseLines
@@ -82,7 +82,7 @@ class ActionSets:
             cluster=cluster,
             clock=clock,
             resource=ACTION_SETS,
-            keep=self._keep,
+            keep=self._cached_form,
             # The reconciler needs the store, so it is created later.
             on_change=lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=watched,
@@ -148,7 +148,7 @@ class ActionSets:
         )
         self._show_gauges()
 
-    def _keep(self, obj: KubeObject) -> CachedActionSet | None:
+    def _cached_form(self, obj: KubeObject) -> CachedActionSet | None:
         """Return the cached form of an ActionSet of this partition, and report its end."""
         if partition_of(obj) != self._settings.partition:
             return None
@@ -240,7 +240,7 @@ class ActionSets:
             return
         items = self.store.items()
         cached = dict(items)
-        for key in surplus(cached, newest, parents_in_need(items)):
+        for key in surplus(cached, newest, parents_of_active(items)):
             self.tidying.delete(key, cached[key].uid)
 
     def _on_blueprint(self, key: ObjectKey, old: Subject | None, new: Subject | None) -> None:

@@ -160,7 +160,7 @@ class Planner:
             return parsed
         read_at = self._clock.monotonic()
         try:
-            return self._keep(
+            return self._parse(
                 key, self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace), read_at
             )
         except NotFound as error:
@@ -194,7 +194,7 @@ class Planner:
                     self._reading[key] = object()
                     return None
 
-    def _keep(self, key: ObjectKey, obj: KubeObject, read_at: float) -> _Parsed:
+    def _parse(self, key: ObjectKey, obj: KubeObject, read_at: float) -> _Parsed:
         metadata = obj["metadata"]
         version = (metadata["uid"], metadata["resourceVersion"])
         before = self._parsed.get(key)
@@ -224,7 +224,7 @@ class Planner:
             raise nothing_to_retry(name, from_phase, why_not_retried(old, from_phase))
         return began
 
-    def leaves_traces(self, course: Course, begun: Begun) -> bool:
+    def needs_cleanup(self, course: Course, begun: Begun) -> bool:
         """Return whether an ActionSet that is deleted during its run needs cleanup."""
         for action, versions in zip(course.actions, begun.versions, strict=True):
             if action.action.defer_phase is not None:

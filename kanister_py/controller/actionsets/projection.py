@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.machine.metrics import CANCELLED as CANCELLED_OUTCOME
-from kanister_py.controller.machine.metrics import COMPLETE, FAILED, Act, ControllerMetrics
+from kanister_py.controller.machine.metrics import COMPLETE, FAILED, ActionLabels, ControllerMetrics
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF, SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import CANCELLED, LONG_AGO, parse_time
 from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts, read_status_data
@@ -96,23 +96,25 @@ def cached_form(obj: KubeObject, clock: Clock | None = None) -> CachedActionSet:
 
 def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
     """Yield the Blueprint's namespace, its name, and the name of each action."""
-    for act in acts_of(live.obj):
+    for act in action_labels_of(live.obj):
         namespace, _, name = act.blueprint.rpartition("/")
         yield namespace or act.namespace, name, act.action
 
 
-def acts_of(obj: KubeObject) -> tuple[Act, ...]:
+def action_labels_of(obj: KubeObject) -> tuple[ActionLabels, ...]:
     """Return the labels of metrics for each action."""
     spec, namespace = obj.get("spec"), namespace_of(obj)
     labels = labels_of(obj)
     schedule = str(labels.get(SCHEDULE_LABEL) or labels.get(RETENTION_LABEL) or "")
     actions = spec.get("actions") if isinstance(spec, dict) else None
-    acts = []
+    action_labels = []
     for entry in actions if isinstance(actions, list) else ():
         action = entry if isinstance(entry, dict) else {}
         blueprint, name = str(action.get("blueprint") or ""), str(action.get("name") or "")
-        acts.append(Act(namespace, schedule, blueprint, name, _name_of(action.get("object"))))
-    return tuple(acts)
+        action_labels.append(
+            ActionLabels(namespace, schedule, blueprint, name, _name_of(action.get("object")))
+        )
+    return tuple(action_labels)
 
 
 def _name_of(reference: Any) -> str:
@@ -139,7 +141,7 @@ def record_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> boo
     if not ended.is_complete:
         outcome = CANCELLED_OUTCOME if reason_of_end(obj)[0] == CANCELLED else FAILED
     had_failed = False
-    for act in acts_of(obj):
+    for act in action_labels_of(obj):
         had_failed = metrics.record_end(act, outcome, ended.ended_at) or had_failed
     return had_failed
 

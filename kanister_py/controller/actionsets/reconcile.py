@@ -27,7 +27,7 @@ from kanister_py.controller.actionsets.projection import (
     CachedActionSet,
     Ended,
     Live,
-    acts_of,
+    action_labels_of,
     cached_form,
 )
 from kanister_py.controller.actionsets.reporting import RunReporting
@@ -236,7 +236,7 @@ class ActionSetReconciler:
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
                 active.writer.remove_finalizer()
-                self._reporting.report_refused(active.subject, status, active.acts)
+                self._reporting.report_refused(active.subject, status, active.action_labels)
                 return
 
     def _may_act(self) -> bool:
@@ -294,7 +294,7 @@ class ActionSetReconciler:
             self._tidying.sweep(key, obj["metadata"]["uid"], before)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
-            self._reporting.report_refused(subject_of(obj), refused, acts_of(obj))
+            self._reporting.report_refused(subject_of(obj), refused, action_labels_of(obj))
 
     def _write_end(self, key: ObjectKey, writer: StatusWriter, status: Status) -> bool:
         try:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, PostEvent, Subject
-from kanister_py.controller.machine.logs import PhaseLines, PhasePlace, fields_of
+from kanister_py.controller.machine.logs import LineSource, PhaseLines, fields_of
 from kanister_py.controller.machine.metrics import (
     CANCELLED,
     COMPLETE,
@@ -17,9 +17,9 @@ from kanister_py.controller.machine.metrics import (
     FAILURE,
     SKIPPED,
     SUCCESS,
-    Act,
-    ActPhase,
+    ActionLabels,
     ControllerMetrics,
+    PhaseLabels,
 )
 from kanister_py.core.actionsets.course import Course
 from kanister_py.core.actionsets.outcomes import (
@@ -64,7 +64,9 @@ class RunReporting(NamedTuple):
     lines: PhaseLines
     registry: Registry[FunctionEntry]
 
-    def report_refused(self, subject: Subject, status: Status, acts: Iterable[Act]) -> None:
+    def report_refused(
+        self, subject: Subject, status: Status, action_labels: Iterable[ActionLabels]
+    ) -> None:
         """Report an ActionSet that could not start."""
         error = status.error
         assert error is not None
@@ -84,7 +86,7 @@ class RunReporting(NamedTuple):
             f"Could not get initial action: {error.message}",
         )
         self.metrics.action_sets.labels(str(status.state), error.reason).inc()
-        for act in acts:
+        for act in action_labels:
             self.metrics.end_run(act, FAILED, None, "")
 
     def removal_of(self, warned: Warned) -> str:
@@ -112,10 +114,10 @@ class RunReporter:
     _course: Course
     _blueprints: Sequence[Subject]
     """One for each action."""
-    _acts: Sequence[Act]
+    _action_labels: Sequence[ActionLabels]
     _run: Callable[[], ActionSetRun]
     _trace: str | None = None
-    _places: dict[tuple[str, str], PhasePlace] = field(default_factory=dict)
+    _places: dict[tuple[str, str], LineSource] = field(default_factory=dict)
     """Sources of log lines, by the names of the action and the phase."""
     _resolved: set[int] = field(default_factory=set)
     _launched: set[int] = field(default_factory=set)
@@ -132,12 +134,12 @@ class RunReporter:
             status = self._run().status
             for running in status.totals.running:
                 self._add_place(running, self._course.phase(running), status.phase_at(running))
-            place = self._places.setdefault((action, phase), PhasePlace(action, phase))
+            place = self._places.setdefault((action, phase), LineSource(action, phase))
         self._reporting.lines.write(self._key, self._subject.uid, place, line)
 
     def _add_place(self, place: Place, phase: Phase, status: PhaseStatus) -> None:
         action = self._course.actions[place.action].spec.name
-        self._places[action, phase.name] = PhasePlace(
+        self._places[action, phase.name] = LineSource(
             action, phase.name, phase.func, status.func_version, status.attempt
         )
 
@@ -175,7 +177,7 @@ class RunReporter:
             self._end(status)
 
     def _begin(self, warnings: Iterable[Warned], status: Status) -> None:
-        for act in self._acts:
+        for act in self._action_labels:
             self._reporting.metrics.begin_run(act)
         self._log("began", status)
         for warned in warnings:
@@ -188,8 +190,8 @@ class RunReporter:
         phase, phase_status = self._course.phase(place), status.phase_at(place)
         name = phase.name
         what, title = ("deferPhase",) * 2 if place.phase == DEFER else ("phase", "Phase")
-        numbers = ActPhase(
-            *self._acts[place.action][:-1], name, phase.func, phase_status.func_version
+        numbers = PhaseLabels(
+            *self._action_labels[place.action][:-1], name, phase.func, phase_status.func_version
         )
         if isinstance(outcome, PhaseStarted):
             self._reporting.metrics.begin_phase(numbers)
@@ -276,7 +278,7 @@ class RunReporter:
     # Metrics
 
     def _count(
-        self, phase: ActPhase, outcome: str, status: PhaseStatus, end: datetime, reason: str = ""
+        self, phase: PhaseLabels, outcome: str, status: PhaseStatus, end: datetime, reason: str = ""
     ) -> None:
         seconds = _seconds(status.start_time, end)
         self._reporting.metrics.end_phase(phase, outcome, reason, seconds, self._trace_id)
@@ -308,14 +310,16 @@ class RunReporter:
             outcome = CANCELLED
         end = action_status.completion_time
         seconds = _seconds(action_status.start_time, end) if end is not None else None
-        self._reporting.metrics.end_run(self._acts[index], outcome, seconds, self._trace_id)
+        self._reporting.metrics.end_run(
+            self._action_labels[index], outcome, seconds, self._trace_id
+        )
 
     def _end(self, status: Status) -> None:
         for action in sorted(self._launched):
             self._report_launch(action)
         reason = status.error.reason if status.error is not None else ""
         self._reporting.metrics.action_sets.labels(str(status.state), reason).inc()
-        for index in set(range(len(self._acts))) - self._resolved:
+        for index in set(range(len(self._action_labels))) - self._resolved:
             # None of its phases has ended: it was cancelled, or could not be launched.
             self._resolved.add(index)
             self._end_act(index, FAILED, status)

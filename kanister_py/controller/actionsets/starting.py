@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
 from kanister_py.controller.actionsets.planner import Planned, Planner
-from kanister_py.controller.actionsets.projection import acts_of
+from kanister_py.controller.actionsets.projection import action_labels_of
 from kanister_py.controller.actionsets.reporting import RunReporter, RunReporting
 from kanister_py.controller.actionsets.status import StatusWriter, StatusWriters
 from kanister_py.controller.machine.events import subject_of
@@ -80,12 +80,12 @@ class RunStarter:
             actionset = course.actionset.model_copy(update={"spec": spec})
             course = course._replace(actionset=actionset)
         status = without_condition(status, WAITING)
-        writer.needs_finalizer = partial(self._planner.leaves_traces, course)
-        acts = acts_of(obj)
+        writer.needs_finalizer = partial(self._planner.needs_cleanup, course)
+        action_labels = action_labels_of(obj)
         host = Host(key, self._queue, self._tools.timers)
         subject = subject_of(obj)
         teller = RunReporter(
-            self._reporting, key, subject, course, planned.blueprints, acts, lambda: run
+            self._reporting, key, subject, course, planned.blueprints, action_labels, lambda: run
         )
         run = ActionSetRun(
             course,
@@ -104,7 +104,7 @@ class RunStarter:
             run,
             writer,
             host,
-            acts,
+            action_labels,
             planned.is_resumed,
             is_suspended=spec_now.suspend,
             is_cancelled=spec_now.cancel,

@@ -70,7 +70,7 @@ class StatusWriter:
         *,
         check: Callable[[], None],
         partition: str = "",
-        when_late: Callable[[float], None] = lambda _: None,
+        on_deferred: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -78,12 +78,12 @@ class StatusWriter:
         self._check = check
         self._partition = partition
         self.needs_finalizer: Callable[[Begun], bool] = lambda _: False
-        self._when_late = when_late
+        self._on_deferred = on_deferred
         self._lock = RLock()
         self._pause = Condition(self._lock)
         self._metadata, self._left = _slim(obj)
         self._api_version = obj["apiVersion"]
-        self._late: Status | None = None
+        self._deferred: Status | None = None
         self._wrote_at = float("-inf")
         self._has_written = False
         self._wants_finalizer = False
@@ -99,10 +99,10 @@ class StatusWriter:
         return FINALIZER in (self._metadata.get("finalizers") or ())
 
     @property
-    def is_late(self) -> bool:
+    def has_due_write(self) -> bool:
         """Whether a status waits to be written, and enough time has passed since the last write."""
         is_due = self._clock.monotonic() - self._wrote_at >= PROGRESS_SECONDS
-        return self._late is not None and self._has_written and is_due
+        return self._deferred is not None and self._has_written and is_due
 
     def write(
         self,
@@ -116,7 +116,7 @@ class StatusWriter:
         with self._lock:
             if isinstance(outcome, Begun):
                 self._wants_finalizer = self.needs_finalizer(outcome)
-            self._late = status
+            self._deferred = status
             if is_followed:
                 return
             if status.state not in FINAL:
@@ -126,27 +126,27 @@ class StatusWriter:
                 if isinstance(outcome, PhaseProgressed):
                     left = self._wrote_at + PROGRESS_SECONDS - self._clock.monotonic()
                     if left > 0:
-                        self._when_late(left)
+                        self._on_deferred(left)
                         return
-            self._put_late()
+            self._write_deferred()
 
     def catch_up(self) -> None:
         """Write a deferred status, because no further write follows."""
         with self._lock:
-            if self._late is not None and self._has_written:
-                self._put_late()
+            if self._deferred is not None and self._has_written:
+                self._write_deferred()
 
     def put(self, status: Status) -> None:
         """Write a status that is not the result of a run's outcome."""
         with self._lock:
-            self._late = status
-            self._put_late()
+            self._deferred = status
+            self._write_deferred()
 
     def flush(self) -> None:
         """Write a deferred status if enough time has passed since the last write."""
         with self._lock:
-            if self.is_late:
-                self._put_late()
+            if self.has_due_write:
+                self._write_deferred()
 
     def remove_finalizer(self) -> None:
         """Remove our finalizer, so that the object can be deleted."""
@@ -155,8 +155,8 @@ class StatusWriter:
             if self.has_finalizer:
                 self._write_with_retries(partial(self._write_finalizers, has_ours=False), None)
 
-    def _put_late(self) -> None:
-        status = self._late
+    def _write_deferred(self) -> None:
+        status = self._deferred
         if status is None or self.is_gone:
             return
         # Without a subresource each write of the status increases the generation.
@@ -167,7 +167,7 @@ class StatusWriter:
         if self._wants_finalizer and not status.is_final and self._has_subresource:
             self._write_with_retries(partial(self._write_finalizers, has_ours=True), None)
         self._write_with_retries(partial(self._write_status, data, status), data)
-        self._late = None
+        self._deferred = None
         self._wrote_at = self._clock.monotonic()
         self._has_written = True
 
@@ -176,7 +176,9 @@ class StatusWriter:
     def _write_with_retries(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
     ) -> None:
-        call_with_retries(partial(self._write_once, attempt, data), _RETRY, self._rest)
+        call_with_retries(
+            partial(self._write_once, attempt, data), _RETRY, self._pause_before_retry
+        )
 
     def _write_once(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
@@ -204,7 +206,7 @@ class StatusWriter:
                 self._keep(written, data)
                 return
 
-    def _rest(self, error: KanisterError, seconds: float) -> bool:
+    def _pause_before_retry(self, error: KanisterError, seconds: float) -> bool:
         if isinstance(error, JournalUnwritable):
             return False
         self._fail_unless_leader(error)
@@ -344,7 +346,7 @@ class StatusWriters:
         self._partition = partition
 
     def of(
-        self, obj: KubeObject, when_late: Callable[[float], None] = lambda _: None
+        self, obj: KubeObject, on_deferred: Callable[[float], None] = lambda _: None
     ) -> StatusWriter:
         """Return a writer of the status of an ActionSet as it was read."""
         return StatusWriter(
@@ -354,7 +356,7 @@ class StatusWriters:
             obj,
             check=self._check,
             partition=self._partition,
-            when_late=when_late,
+            on_deferred=on_deferred,
         )
 
 

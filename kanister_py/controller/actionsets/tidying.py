@@ -98,7 +98,7 @@ class Tidying:
         left = (expiry - self._clock.now()).total_seconds()
         if left > 0:
             self._chores.add_after(key, left)
-        elif key in parents_in_need(self._store.items()) or not self._is_noted(key, cached):
+        elif key in parents_of_active(self._store.items()) or not self._is_noted(key, cached):
             self._chores.add_after(key, 30.0)
         else:
             self.delete(key, cached.uid)
@@ -128,7 +128,7 @@ def expiry_of(ended: Ended) -> datetime | None:
     return ended.ended_at + timedelta(seconds=ended.ttl_seconds)
 
 
-def parents_in_need(sets: Iterable[tuple[ObjectKey, CachedActionSet]]) -> frozenset[ObjectKey]:
+def parents_of_active(sets: Iterable[tuple[ObjectKey, CachedActionSet]]) -> frozenset[ObjectKey]:
     """Return the parents of all ActionSets that have not ended."""
     return frozenset(
         ObjectKey(key.namespace, parent)

@@ -12,8 +12,8 @@ from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
     add_finalizer,
     apply_if_changed,
+    condition_from_problem,
     delete_as_seen,
-    judgement,
     remove_finalizers,
     write_status,
 )
@@ -156,11 +156,13 @@ class ClaimReconciler:
         remove_finalizers(self._cluster, claim, FINALIZER)
 
     def _write_status(self, claim: KubeObject, composite: KubeObject | None, failure: str) -> None:
-        conditions = [judgement("Synced", failure, "ReconcileSuccess", RECONCILE_ERROR)]
+        conditions = [
+            condition_from_problem("Synced", failure, "ReconcileSuccess", RECONCILE_ERROR)
+        ]
         status: Mapping[str, Any] | None = None
         if composite is not None:
             status = claim_status_after(claim, composite)
             is_ready = is_true(composite, "Ready")
             reason = "" if is_ready else "Composite resource is not yet ready"
-            conditions.append(judgement("Ready", reason, "Available", "Waiting"))
+            conditions.append(condition_from_problem("Ready", reason, "Available", "Waiting"))
         write_status(self._cluster, self._clock, claim, conditions, status)

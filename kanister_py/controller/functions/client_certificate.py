@@ -20,9 +20,9 @@ def write_client_certificate(
     keeper: CertificateKeeper, folder: Path, namespace: str, authority_name: str
 ) -> None:
     """Renew the Secrets if necessary, and copy them to the files."""
-    authority = keeper.keep_authority(namespace, authority_name)
+    authority = keeper.ensure_authority(namespace, authority_name)
     names = [f"kanister-py.{namespace}"]
-    pair = keeper.keep_certificate(namespace, CLIENT, names, authority, is_client=True)
+    pair = keeper.ensure_certificate(namespace, CLIENT, names, authority, is_client=True)
     try:
         for name, text in (
             ("ca.crt", authority.bundle),

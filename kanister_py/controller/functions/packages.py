@@ -17,8 +17,8 @@ from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.writing import (
     condition,
+    condition_from_problem,
     delete_as_seen,
-    judgement,
     write_status,
 )
 from kanister_py.core.errors import (
@@ -448,8 +448,12 @@ class FunctionReconciler:
         if message and plan.held:
             message = f"{message}; {', '.join(plan.held)} serves until then"
         conditions = [
-            judgement("Installed", inactive, "ActivePackageRevision", "InactivePackageRevision"),
-            judgement("Healthy", message, "HealthyPackageRevision", "UnhealthyPackageRevision"),
+            condition_from_problem(
+                "Installed", inactive, "ActivePackageRevision", "InactivePackageRevision"
+            ),
+            condition_from_problem(
+                "Healthy", message, "HealthyPackageRevision", "UnhealthyPackageRevision"
+            ),
         ]
         fields = {
             "currentRevision": newest.name,

@@ -122,9 +122,9 @@ class FunctionRuntime:
         apply_if_changed(
             self._cluster, SERVICE_ACCOUNTS, service_account_of(revision, namespace, config)
         )
-        authority = self._keeper.keep_authority(namespace, self._settings.authority)
+        authority = self._keeper.ensure_authority(namespace, self._settings.authority)
         owners = service_account_of(revision, namespace, config)["metadata"]["ownerReferences"]
-        pair = self._keeper.keep_certificate(
+        pair = self._keeper.ensure_certificate(
             namespace,
             server_secret_of(revision),
             service_names(name, namespace),

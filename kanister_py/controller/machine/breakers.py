@@ -106,12 +106,12 @@ class Breakers(Generic[Key]):
         """Return whether a function has answered, and no newer revision has failed since."""
         return function in self._proven
 
-    def note_call(self, function: str, revision: str) -> None:
+    def record_call(self, function: str, revision: str) -> None:
         """Note the end of a call, after its failure or answer has been noted."""
         with self._lock:
             (self._proven.add if self.has_answered(revision) else self._proven.discard)(function)
 
-    def note_failure(self, revision: str, why: str, seconds: float = 0.0) -> None:
+    def record_failure(self, revision: str, why: str, seconds: float = 0.0) -> None:
         """Count a call that brought no answer in so many seconds."""
         now = self._clock.monotonic()
         with self._lock:
@@ -136,7 +136,7 @@ class Breakers(Generic[Key]):
             circuit.next_try = now + circuit.pause_seconds
             self._set_timer(revision, circuit)
 
-    def note_answer(self, revision: str, seconds: float = 0.0) -> None:
+    def record_answer(self, revision: str, seconds: float = 0.0) -> None:
         """Close the circuit of a revision that answers, and queue the keys that wait for it."""
         with self._lock:
             if seconds > self._slowest.get(revision, -1.0):
@@ -154,7 +154,7 @@ class Breakers(Generic[Key]):
 
     def forget(self, function: str, revision: str) -> None:
         """Forget the answers of a revision whose pods were replaced, and those of its function."""
-        self.note_answer(revision)
+        self.record_answer(revision)
         with self._lock:
             self._slowest.pop(revision, None)
             self._proven.discard(function)
@@ -213,7 +213,7 @@ class GuardedRunner(Generic[Key]):
         try:
             return self._run(call)
         finally:
-            self._breakers.note_call(call.revision.function, revision)
+            self._breakers.record_call(call.revision.function, revision)
 
     def _run(self, call: FunctionCall) -> FunctionResponse:
         revision = call.revision.name
@@ -223,16 +223,16 @@ class GuardedRunner(Generic[Key]):
         except FunctionCallError as error:
             if isinstance(error, TransientError):
                 seconds = self._clock.monotonic() - began
-                self._breakers.note_failure(revision, error.why, seconds)
+                self._breakers.record_failure(revision, error.why, seconds)
             else:
                 # An error that is not transient is an answer.
-                self._breakers.note_answer(revision)
+                self._breakers.record_answer(revision)
             raise
         except BaseException:
             # A failure of this process is no failure of the function.
-            self._breakers.note_answer(revision)
+            self._breakers.record_answer(revision)
             raise
-        self._breakers.note_answer(revision, self._clock.monotonic() - began)
+        self._breakers.record_answer(revision, self._clock.monotonic() - began)
         return response
 
     def close(self) -> None:

@@ -64,7 +64,7 @@ class CertificateKeeper:
         self._authority_life = authority_life
         self._staging = staging
 
-    def keep_authority(self, namespace: str, name: str) -> Authority:
+    def ensure_authority(self, namespace: str, name: str) -> Authority:
         """Return the authority of a Secret, created or rotated if necessary."""
 
         def read_or_renew() -> Authority:
@@ -79,7 +79,7 @@ class CertificateKeeper:
 
         return retry_on_conflict(read_or_renew, _RETRIES)
 
-    def keep_certificate(
+    def ensure_certificate(
         self,
         namespace: str,
         name: str,

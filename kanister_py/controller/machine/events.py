@@ -26,11 +26,11 @@ NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
 _NAMESPACE_OF_CLUSTER_SCOPED: Final = "default"
-_LONGEST_MESSAGE: Final = 1024
-_LONGEST_REASON: Final = 128
+_MAX_MESSAGE_LENGTH: Final = 1024
+_MAX_REASON_LENGTH: Final = 128
 _THREADS: Final = 4
-_MOST_QUEUED: Final = 2000
-_MOST_REMEMBERED: Final = 1000
+_MAX_QUEUED: Final = 2000
+_MAX_REMEMBERED: Final = 1000
 
 
 class Subject(NamedTuple):
@@ -129,8 +129,8 @@ class EventPoster:
 
     def post(self, subject: Subject, kind: str, reason: str, message: str) -> None:
         """Queue an event about an object. Returns at once."""
-        message = message if len(message) <= _LONGEST_MESSAGE else f"{message[:1023]}…"
-        identity = _Identity(subject.uid, kind, reason[:_LONGEST_REASON], message)
+        message = message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[:1023]}…"
+        identity = _Identity(subject.uid, kind, reason[:_MAX_REASON_LENGTH], message)
         now = text_of_time(self._clock.now())
         with self._due:
             if self._is_closed:
@@ -140,7 +140,7 @@ class EventPoster:
                 waiting.count += 1
                 waiting.last = now
                 return
-            if len(self._waiting) >= _MOST_QUEUED:
+            if len(self._waiting) >= _MAX_QUEUED:
                 oldest, _ = self._waiting.popitem(last=False)
                 self._queue_of(oldest.uid).popleft()
                 self._on_dropped()
@@ -233,7 +233,7 @@ class EventPoster:
         self._cluster.create(self._event_of(pending))
         with self._due:
             self._posted_before[identity] = pending
-            if len(self._posted_before) > _MOST_REMEMBERED:
+            if len(self._posted_before) > _MAX_REMEMBERED:
                 self._posted_before.popitem(last=False)
 
     def _event_of(self, pending: _Pending) -> dict[str, Any]:

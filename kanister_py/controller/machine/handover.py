@@ -22,7 +22,7 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 1.5
+_CHECK_SECONDS: Final = 1.5
 
 
 def wait_for_composer(
@@ -56,7 +56,7 @@ def wait_for_composer(
             logged = why
         with changed:
             if not is_stopping():
-                clock.wait(changed, _LOOK_SECONDS)
+                clock.wait(changed, _CHECK_SECONDS)
 
 
 def _composer(lease: KubeObject, seen: dict[str, ObservedLease], clock: Clock) -> str:

@@ -142,7 +142,7 @@ class Leadership:
         )
 
     @property
-    def why_never(self) -> str:
+    def why_unable(self) -> str:
         """Why this process can never become the leader; empty while it can, or if it is.
 
         A missing permission may be granted a moment later, when everything is installed at once.
@@ -174,12 +174,12 @@ class Leadership:
         logged = ""
         while not self._is_closed:
             try:
-                is_ours = self.take()
+                is_ours = self.try_acquire()
                 self._refused_since = None
                 if is_ours:
                     return True
             except KanisterError as error:
-                self._note_refusal(error)
+                self._record_refusal(error)
                 # A permission may be missing for days: log it once.
                 if error.message != logged:
                     _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
@@ -211,14 +211,14 @@ class Leadership:
                 "; ".join(f"{key}: {theirs[key]}, here {self._notes[key]}" for key in differing),
             )
 
-    def _note_refusal(self, error: KanisterError) -> None:
+    def _record_refusal(self, error: KanisterError) -> None:
         self._trouble = error.message
         if isinstance(error, TransientError):
             self._refused_since = None
         elif self._refused_since is None:
             self._refused_since = self._clock.monotonic()
 
-    def take(self) -> bool:
+    def try_acquire(self) -> bool:
         """Acquire or renew the Lease if it is free, ours or expired; returns whether it is held.
 
         Raises the errors of the cluster.
@@ -239,10 +239,10 @@ class Leadership:
                 written = self._cluster.replace(self._lease_of(lease))
         except (AlreadyExists, Conflict, NotFound):
             return False
-        self._note_time(written)
-        return self._hold(sent_at)
+        self._report_time(written)
+        return self._become_leader(sent_at)
 
-    def _note_time(self, written: KubeObject) -> None:
+    def _report_time(self, written: KubeObject) -> None:
         """Read the API server's time from the managed fields of a written object."""
         fields = written["metadata"].get("managedFields") or ()
         times = [parse_time(entry.get("time")) for entry in fields]
@@ -250,7 +250,7 @@ class Leadership:
         if server_time is not None:
             self._on_time(server_time)
 
-    def _hold(self, sent_at: float) -> bool:
+    def _become_leader(self, sent_at: float) -> bool:
         with self._changed:
             if self._is_lost or (self._is_held and not self.is_leader):
                 # The loss may have been reported already, so it must stay lost.
@@ -265,7 +265,7 @@ class Leadership:
 
     # Renewing the Lease
 
-    def keep(self, on_lost: Callable[[], None]) -> None:
+    def renew_in_background(self, on_lost: Callable[[], None]) -> None:
         """Start a thread that renews the Lease, and calls `on_lost` when it is lost."""
         Thread(target=self._renew, args=(on_lost,), name="lease", daemon=True).start()
 
@@ -275,7 +275,7 @@ class Leadership:
             if self._is_closed:
                 return
             try:
-                is_ours = self.take()
+                is_ours = self.try_acquire()
                 self._trouble = ""
             except KanisterError as error:
                 _LOG.warning("Cannot renew the lease %s: %s", self._name, error.message)

@@ -27,10 +27,10 @@ from kanister_py.ports.tracing import trace_id_of, traceparent
 
 PHASE_LOGGER: Final = "kanister_py.phase"
 _FIELDS: Final = "kanister_py_fields"
-_MOST_WAITING: Final = 20_000
+_MAX_WAITING: Final = 20_000
 _FLUSH_SECONDS: Final = 5.0
-_MOST_BYTES: Final = 16 * 1024 * 1024
-_MOST_LINES: Final = 2000
+_MAX_BYTES: Final = 16 * 1024 * 1024
+_MAX_LINES: Final = 2000
 
 
 def fields_of(**fields: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class TextLines(logging.Formatter):
         return f"{line} ({details})" if details else line
 
 
-class _Behind(logging.Handler):
+class _BackgroundHandler(logging.Handler):
     """Log handler that formats and writes in a thread of its own, so that logging never blocks.
 
     It takes no lock, for which all threads would compete. If the reader of the log is too slow,
@@ -92,7 +92,7 @@ class _Behind(logging.Handler):
         return passes
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._waiting.qsize() >= _MOST_WAITING and record.levelno < logging.WARNING:
+        if self._waiting.qsize() >= _MAX_WAITING and record.levelno < logging.WARNING:
             self._left_out += 1
             return
         # The arguments may change before the record is written.
@@ -110,7 +110,7 @@ class _Behind(logging.Handler):
                 record.set()
                 continue
             self._target.handle(record)
-            if self._left_out and self._waiting.qsize() < _MOST_WAITING // 2:
+            if self._left_out and self._waiting.qsize() < _MAX_WAITING // 2:
                 count, self._left_out = self._left_out, 0
                 message = f"{count} lines of the log were dropped because its reader is too slow"
                 left_out = {"name": __name__, "levelno": logging.WARNING, "levelname": "WARNING"}
@@ -128,14 +128,14 @@ def set_up_logging(form: str, stream: TextIO, level: str = "info") -> None:
     """Write the log of this process to a stream, as text or as JSON."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    logging.basicConfig(level=logging.WARNING, handlers=[_Behind(handler)], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[_BackgroundHandler(handler)], force=True)
     logging.getLogger("kanister_py").setLevel(level.upper())
 
 
 # The lines of phases
 
 
-class PhasePlace(NamedTuple):
+class LineSource(NamedTuple):
     """The phase that printed a line, and the function it ran."""
 
     action: str
@@ -146,7 +146,7 @@ class PhasePlace(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class _Book:
+class _RunLines:
     uid: str
     lines: deque[PrintedLine]
     written: int = 0
@@ -159,7 +159,7 @@ class PhaseLines:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._books: OrderedDict[ObjectKey, _Book] = OrderedDict()
+        self._runs: OrderedDict[ObjectKey, _RunLines] = OrderedDict()
         self._size = 0
         self._log = logging.getLogger(PHASE_LOGGER)
         self._listeners: list[Callable[[ObjectKey], None]] = []
@@ -170,9 +170,9 @@ class PhaseLines:
 
     def has(self, key: ObjectKey) -> bool:
         """Return whether any line of an ActionSet is stored."""
-        return key in self._books
+        return key in self._runs
 
-    def write(self, key: ObjectKey, uid: str, place: PhasePlace, text: str) -> None:
+    def write(self, key: ObjectKey, uid: str, place: LineSource, text: str) -> None:
         """Store a line, and log it."""
         if self._log.isEnabledFor(logging.INFO):
             of_phase = {**place._asdict(), "attempt": place.attempt or None}
@@ -180,48 +180,48 @@ class PhaseLines:
             self._log.info("%s", text, extra=fields)
         time = text_of_moment(self._clock.now())
         with self._lock:
-            book = self._book(key, uid)
-            book.written += 1
+            run = self._lines_of(key, uid)
+            run.written += 1
             action, phase, function, version, attempt = place
             line = PrintedLine(
-                time, action, phase, text, function, version, attempt, number=book.written
+                time, action, phase, text, function, version, attempt, number=run.written
             )
-            book.lines.append(line)
-            self._grow(book, _weight(text))
-            while len(book.lines) > _MOST_LINES:
-                self._grow(book, -_weight(book.lines.popleft().text))
-            while self._size > _MOST_BYTES and (oldest := next(iter(self._books))) != key:
-                self._size -= self._books.pop(oldest).size
-            while self._size > _MOST_BYTES and len(book.lines) > 1:
-                self._grow(book, -_weight(book.lines.popleft().text))
+            run.lines.append(line)
+            self._grow(run, _weight(text))
+            while len(run.lines) > _MAX_LINES:
+                self._grow(run, -_weight(run.lines.popleft().text))
+            while self._size > _MAX_BYTES and (oldest := next(iter(self._runs))) != key:
+                self._size -= self._runs.pop(oldest).size
+            while self._size > _MAX_BYTES and len(run.lines) > 1:
+                self._grow(run, -_weight(run.lines.popleft().text))
         for call in self._listeners:
             call(key)
 
-    def _book(self, key: ObjectKey, uid: str) -> _Book:
-        book = self._books.get(key)
-        if book is None or book.uid != uid:
-            if book is not None:
-                self._size -= book.size
-            book = self._books[key] = _Book(uid, deque())
-        self._books.move_to_end(key)
-        return book
+    def _lines_of(self, key: ObjectKey, uid: str) -> _RunLines:
+        run = self._runs.get(key)
+        if run is None or run.uid != uid:
+            if run is not None:
+                self._size -= run.size
+            run = self._runs[key] = _RunLines(uid, deque())
+        self._runs.move_to_end(key)
+        return run
 
-    def _grow(self, book: _Book, weight: int) -> None:
-        book.size += weight
+    def _grow(self, run: _RunLines, weight: int) -> None:
+        run.size += weight
         self._size += weight
 
     def lines(self, key: ObjectKey, *, after: int = 0) -> list[PrintedLine]:
         """Return the stored lines of an ActionSet whose number is greater than `after`."""
         with self._lock:
-            book = self._books.get(key)
-            return [line for line in book.lines if line.number > after] if book else []
+            run = self._runs.get(key)
+            return [line for line in run.lines if line.number > after] if run else []
 
     def forget(self, key: ObjectKey) -> None:
         """Delete the lines of an ActionSet that is gone."""
         with self._lock:
-            book = self._books.pop(key, None)
-            if book is not None:
-                self._size -= book.size
+            run = self._runs.pop(key, None)
+            if run is not None:
+                self._size -= run.size
 
 
 def _weight(text: str) -> int:

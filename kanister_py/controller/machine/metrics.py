@@ -28,11 +28,11 @@ STARTED: Final = "started"
 REFUSED: Final = "refused"
 
 OTHER: Final = "other"
-MOST_LABEL_SETS: Final = 1_000
+MAX_LABEL_SETS: Final = 1_000
 """The most label sets that names chosen by users may make; the rest count as `other`."""
 
 
-class Act(NamedTuple):
+class ActionLabels(NamedTuple):
     """Labels of an action of an ActionSet."""
 
     namespace: str
@@ -42,7 +42,7 @@ class Act(NamedTuple):
     object: str = ""
 
 
-class ActPhase(NamedTuple):
+class PhaseLabels(NamedTuple):
     """Labels of a phase."""
 
     namespace: str
@@ -54,7 +54,7 @@ class ActPhase(NamedTuple):
     version: str
 
 
-class ScheduleNumbers(NamedTuple):
+class ScheduleMetrics(NamedTuple):
     """Values of a schedule's gauges. `not_ready` is the reason, empty if it is ready.
 
     `last_success` is a timestamp in seconds; until a run succeeds, the time of creation.
@@ -67,7 +67,7 @@ class ScheduleNumbers(NamedTuple):
     is_retention_failing: bool = False
 
 
-_ACT: Final = Act._fields[:-1]
+_ACT: Final = ActionLabels._fields[:-1]
 _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 
 
@@ -87,7 +87,7 @@ class ControllerMetrics:
             self._histogram("kanister_py_run_duration_seconds", _RUN_SECONDS, *_ACT)
         )
         self._phases = self._capped(
-            self._counter("kanister_py_phases", *ActPhase._fields, "outcome")
+            self._counter("kanister_py_phases", *PhaseLabels._fields, "outcome")
         )
         self._times = self._capped(
             self._counter("kanister_py_schedule_times", "namespace", "schedule", "outcome")
@@ -124,14 +124,14 @@ class ControllerMetrics:
 
     # Runs
 
-    def begin_run(self, act: Act) -> None:
+    def begin_run(self, act: ActionLabels) -> None:
         """Create the counters of an action with zero, because Prometheus' `increase` misses a
         counter that first appears with one.
         """
         self._runs.of(act[:-1], *_ENDS)
         self._last.note(act)
 
-    def end_run(self, act: Act, outcome: str, seconds: float | None, trace: str) -> None:
+    def end_run(self, act: ActionLabels, outcome: str, seconds: float | None, trace: str) -> None:
         """Count an action that ended. `trace` is the ID of its trace, empty without one."""
         exemplar = _exemplar(trace)
         self._runs.of(act[:-1], *_ENDS, outcome).inc(1, exemplar)
@@ -139,7 +139,7 @@ class ControllerMetrics:
         if seconds is not None:
             self._run_seconds.of(act[:-1]).observe(seconds, exemplar)
 
-    def record_end(self, act: Act, outcome: str, time: datetime) -> bool:
+    def record_end(self, act: ActionLabels, outcome: str, time: datetime) -> bool:
         """Record the end of an action; return whether its run before that had failed.
 
         The same end again, or an older one, changes nothing and returns False.
@@ -151,7 +151,7 @@ class ControllerMetrics:
         self._last.forget(namespace, schedule)
         self._schedules.show((namespace, schedule), None)
 
-    def show_schedule(self, namespace: str, schedule: str, numbers: ScheduleNumbers) -> None:
+    def show_schedule(self, namespace: str, schedule: str, numbers: ScheduleMetrics) -> None:
         """Show whether a schedule is ready, and when it last succeeded."""
         self._schedules.show((namespace, schedule), numbers)
 
@@ -167,12 +167,12 @@ class ControllerMetrics:
         """Count a time of a schedule that was started, skipped, or that the cluster refused."""
         self._times.of((namespace, schedule), outcome).inc()
 
-    def begin_phase(self, phase: ActPhase) -> None:
+    def begin_phase(self, phase: PhaseLabels) -> None:
         """Create the counters of a phase with zero."""
         self._phases.of(phase, *_ENDS)
 
     def end_phase(
-        self, phase: ActPhase, outcome: str, reason: str, seconds: float | None, trace: str
+        self, phase: PhaseLabels, outcome: str, reason: str, seconds: float | None, trace: str
     ) -> None:
         """Count an attempt at a phase that ended."""
         exemplar = _exemplar(trace)
@@ -257,7 +257,7 @@ class _Capped(Generic[_Metric]):
         """Return the child for the last outcome, and create those for the other outcomes."""
         with self._lock:
             is_counted = named in self._label_sets
-            if not is_counted and len(self._label_sets) < MOST_LABEL_SETS:
+            if not is_counted and len(self._label_sets) < MAX_LABEL_SETS:
                 self._label_sets.add(named)
                 is_counted = True
         if not is_counted:
@@ -276,17 +276,17 @@ class _LastEnds:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._lock = Lock()
-        self._ends: dict[Act, dict[str, float]] = {}
+        self._ends: dict[ActionLabels, dict[str, float]] = {}
         self._shown = {
-            outcome: Gauge(name, documentation, Act._fields, registry=registry)
+            outcome: Gauge(name, documentation, ActionLabels._fields, registry=registry)
             for name, documentation, outcome in _LAST
         }
 
-    def note(self, act: Act, outcome: str = "", seconds: float = 0.0) -> bool:
+    def note(self, act: ActionLabels, outcome: str = "", seconds: float = 0.0) -> bool:
         with self._lock:
             ends = self._ends.get(act)
             if ends is None:
-                if len(self._ends) >= MOST_LABEL_SETS:
+                if len(self._ends) >= MAX_LABEL_SETS:
                     return False
                 ends = self._ends[act] = {COMPLETE: 0.0, FAILED: 0.0}
                 for gauges in self._shown.values():
@@ -311,14 +311,14 @@ class _Schedules:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._lock = Lock()
-        self._numbers: dict[tuple[str, str], ScheduleNumbers] = {}
+        self._numbers: dict[tuple[str, str], ScheduleMetrics] = {}
         self._shown: dict[tuple[str, str], list[tuple[Gauge, tuple[str, ...]]]] = {}
         self._not_ready, self._last_success, self._interval, self._retention = (
             Gauge(name, documentation, ("namespace", "schedule", *labels), registry=registry)
             for name, documentation, labels in _OF_SCHEDULES
         )
 
-    def show(self, schedule: tuple[str, str], numbers: ScheduleNumbers | None) -> None:
+    def show(self, schedule: tuple[str, str], numbers: ScheduleMetrics | None) -> None:
         """Replace the gauges of a schedule, or remove them without `numbers`."""
         with self._lock:
             if self._numbers.get(schedule) == numbers:
@@ -326,7 +326,7 @@ class _Schedules:
             for gauge, labels in self._shown.pop(schedule, ()):
                 gauge.remove(*labels)
             self._numbers.pop(schedule, None)
-            if numbers is None or len(self._numbers) >= MOST_LABEL_SETS:
+            if numbers is None or len(self._numbers) >= MAX_LABEL_SETS:
                 return
             self._numbers[schedule] = numbers
             shown = self._shown[schedule] = []
@@ -335,7 +335,7 @@ class _Schedules:
                 shown.append((gauge, labels))
 
     def _values(
-        self, schedule: tuple[str, str], numbers: ScheduleNumbers
+        self, schedule: tuple[str, str], numbers: ScheduleMetrics
     ) -> Iterator[tuple[Gauge, tuple[str, ...], float]]:
         if numbers.not_ready:
             yield self._not_ready, (*schedule, numbers.not_ready), 1.0

@@ -24,7 +24,7 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 _SELECTOR: Final = ",".join(f"{key}={value}" for key, value in sorted(LEASE_LABELS.items()))
 
 
@@ -55,7 +55,7 @@ class OverlapCheck:
         """Return once no other live controller overlaps. Raises `UsageError` if one does."""
         while not is_stopping():
             try:
-                undecided = self._look()
+                undecided = self._check()
             except TransientError as error:
                 _LOG.warning("Cannot check for other controllers yet: %s", error.message)
                 undecided = True
@@ -63,9 +63,9 @@ class OverlapCheck:
                 return
             with changed:
                 if not is_stopping():
-                    self._clock.wait(changed, _LOOK_SECONDS)
+                    self._clock.wait(changed, _CHECK_SECONDS)
 
-    def _look(self) -> bool:
+    def _check(self) -> bool:
         """Return whether the holder of an overlapping Lease may be live, so far unknown."""
         is_undecided = False
         for lease in self._leases():

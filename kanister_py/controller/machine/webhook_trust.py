@@ -83,10 +83,12 @@ class WebhookTrust:
     def renew(self) -> None:
         """Renew the certificate if necessary, update the CA bundle, then use the certificate."""
         settings = self._settings
-        authority = self._keeper.keep_authority(settings.namespace, f"{settings.secret}-authority")
+        authority = self._keeper.ensure_authority(
+            settings.namespace, f"{settings.secret}-authority"
+        )
         if settings.configuration:
             self._write_bundle(authority.bundle)
-        pair = self._keeper.keep_certificate(
+        pair = self._keeper.ensure_certificate(
             settings.namespace, settings.secret, settings.names, authority
         )
         if pair != self._used:

@@ -87,7 +87,7 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
     return {**fields, "message": message} if message else fields
 
 
-def judgement(kind: str, why_not: str, good: str, bad: str) -> dict[str, Any]:
+def condition_from_problem(kind: str, why_not: str, good: str, bad: str) -> dict[str, Any]:
     """Return a condition that is false with the message `why_not`, or true without one.
 
     `good` and `bad` are the reasons.

@@ -13,8 +13,8 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from kanister_py.controller.actionsets.projection import acts_of
-from kanister_py.controller.machine.metrics import ScheduleNumbers
+from kanister_py.controller.actionsets.projection import action_labels_of
+from kanister_py.controller.machine.metrics import ScheduleMetrics
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.periodic import PeriodicTask
 from kanister_py.controller.machine.work_loop import PassResult, WorkLoop
@@ -102,7 +102,7 @@ class Schedules:
             cluster=cluster,
             clock=clock,
             resource=SCHEDULES,
-            keep=self._keep,
+            keep=self._entry_of,
             on_change=self._on_schedule,
             namespaces=watched,
             on_error=tools.metrics.count_api_error,
@@ -189,7 +189,7 @@ class Schedules:
 
     # Changes that the watches report
 
-    def _keep(self, obj: KubeObject) -> ScheduleEntry | None:
+    def _entry_of(self, obj: KubeObject) -> ScheduleEntry | None:
         """Return the time at which to reconcile a schedule; its spec is not cached."""
         if labelled_partition(obj) != self._partition:
             return None
@@ -216,13 +216,13 @@ class Schedules:
     def _show(self, obj: KubeObject, schedule: Schedule | None, now: datetime) -> None:
         """Set the metrics of a schedule; without `schedule` it is invalid."""
         metadata, spec = obj["metadata"], spec_of(spec_of(obj).get("template") or {})
-        acts = acts_of({"metadata": {"namespace": namespace_of(obj)}, "spec": spec})
+        acts = action_labels_of({"metadata": {"namespace": namespace_of(obj)}, "spec": spec})
         interval = longest_interval(schedule, created_at(obj, now), now) if schedule else None
         succeeded = parse_time(status_of(obj).get("lastSuccessfulTime")) or created_at(obj, now)
         self._metrics.show_schedule(
             namespace_of(obj),
             metadata["name"],
-            ScheduleNumbers(
+            ScheduleMetrics(
                 str(not_ready_condition(obj).get("reason") or "") if schedule else "Invalid",
                 succeeded.timestamp(),
                 tuple(dict.fromkeys(act.object for act in acts)),

@@ -23,7 +23,7 @@ _READER_PAUSE: Final = timedelta(minutes=1)
 def delete_backups(
     cluster: Cluster, plan: Plan, subject: Subject, post_event: PostEvent
 ) -> timedelta | None:
-    """Carry out a plan; say when to look again if a backup is being read right now."""
+    """Carry out a plan; return when to try again if a backup is being read now."""
     for done in plan.done:
         # With this annotation the backup's ActionSet and its deletion may be deleted.
         note = {"metadata": {"annotations": {ARTIFACTS_ANNOTATION: DELETED}}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from kanister_py.controller.actionsets.projection import CachedActionSet, Ended, Live, cached_form
-from kanister_py.controller.actionsets.tidying import parents_in_need, surplus
+from kanister_py.controller.actionsets.tidying import parents_of_active, surplus
 from kanister_py.executor.watch_cache import ObjectKey
 from tests.controller.conftest import actionset
 
@@ -33,7 +33,7 @@ def test_active_actionsets_and_their_parents_are_not_deleted() -> None:
         key("1"): ended(1),
         key("child"): child,
     }
-    needed = parents_in_need(sets.items())
+    needed = parents_of_active(sets.items())
     assert surplus(sets, 0, needed) == [key("1")]
 
 

@@ -147,7 +147,7 @@ def test_an_actionset_that_replaced_ours_is_not_touched(cluster: MemoryCluster) 
 def test_progress_is_written_at_intervals_and_never_lost(cluster: MemoryCluster) -> None:
     cluster.create(actionset())
     clock, late = FakeClock(), list[float]()
-    writer = writer_of(cluster, clock, when_late=late.append)
+    writer = writer_of(cluster, clock, on_deferred=late.append)
     writer.put(RUNNING)
     for percent in (10, 20, 30):
         outcome = PhaseProgressed(clock.now(), Place(0, 0), percent)

@@ -89,10 +89,10 @@ def test_a_function_that_fails_repeatedly_is_paused(place: Place) -> None:
 def test_a_function_that_never_answered_is_paused_after_one_long_call(
     place: Place,
 ) -> None:
-    place.breakers.note_failure("new", "it did not answer in time", 5.0)
+    place.breakers.record_failure("new", "it did not answer in time", 5.0)
     assert place.breakers.why_paused("new") == "it did not answer in time"
-    place.breakers.note_answer("known", 0.1)
-    place.breakers.note_failure("known", "it did not answer in time", 5.0)
+    place.breakers.record_answer("known", 0.1)
+    place.breakers.record_failure("known", "it did not answer in time", 5.0)
     assert place.breakers.why_paused("known") == ""
 
 
@@ -103,7 +103,7 @@ def test_a_function_that_answered_before_is_paused_after_three_timeouts(
     place.call()
     for _ in range(3):
         assert place.breakers.why_paused("x-1") == ""
-        place.breakers.note_failure("x-1", "it did not answer in time", 60.0)
+        place.breakers.record_failure("x-1", "it did not answer in time", 60.0)
     assert place.breakers.why_paused("x-1") == "it did not answer in time"
 
 
@@ -123,8 +123,8 @@ def test_a_function_is_proven_once_it_has_answered_until_a_newer_revision_fails(
     place.function.error = None
     place.call()
     assert place.breakers.is_proven("x")
-    place.breakers.note_failure("x-2", "it is away", 5.0)
-    place.breakers.note_call("x", "x-2")
+    place.breakers.record_failure("x-2", "it is away", 5.0)
+    place.breakers.record_call("x", "x-2")
     assert not place.breakers.is_proven("x")
 
 
@@ -163,7 +163,7 @@ def test_a_key_that_waits_alone_is_queued_again_after_a_long_trial(place: Place)
     place.clock.advance(20.0)
     while len(place.timers):
         place.clock.sleep(0.0)
-    place.breakers.note_failure("x-1", "it is away")
+    place.breakers.record_failure("x-1", "it is away")
     assert place.breakers.hold("x-1", "ann")
     place.clock.advance(LONGEST_WAIT_SECONDS)
     assert place.looked.get(timeout=180) == "ann"

@@ -68,8 +68,8 @@ def test_over_a_year_both_sides_trust_each_other_every_day(
     authorities = set()
     last: tuple[Authority, KeyPair] | None = None
     for _day in range(365):
-        authority = keeper.keep_authority("ns", "root-ca")
-        pair = keeper.keep_certificate("ns", "fn-tls", NAMES, authority)
+        authority = keeper.ensure_authority("ns", "root-ca")
+        pair = keeper.ensure_certificate("ns", "fn-tls", NAMES, authority)
         facts = certificates.read(pair.certificate)
         assert facts is not None
         assert not facts.is_expired(clock.now())
@@ -87,9 +87,9 @@ def test_over_a_year_both_sides_trust_each_other_every_day(
 def test_valid_certificates_are_not_written_again(
     keeper: CertificateKeeper, cluster: MemoryCluster
 ) -> None:
-    keeper.keep_certificate("ns", "fn-tls", NAMES, keeper.keep_authority("ns", "root-ca"))
+    keeper.ensure_certificate("ns", "fn-tls", NAMES, keeper.ensure_authority("ns", "root-ca"))
     before = (_version(cluster, "root-ca"), _version(cluster, "fn-tls"))
-    keeper.keep_certificate("ns", "fn-tls", NAMES, keeper.keep_authority("ns", "root-ca"))
+    keeper.ensure_certificate("ns", "fn-tls", NAMES, keeper.ensure_authority("ns", "root-ca"))
     assert (_version(cluster, "root-ca"), _version(cluster, "fn-tls")) == before
 
 
@@ -109,7 +109,7 @@ def test_an_authority_of_another_program_is_used_and_never_replaced(
         }
     )
     before = _version(cluster, "root-ca")
-    assert keeper.keep_authority("ns", "root-ca").signing == theirs
+    assert keeper.ensure_authority("ns", "root-ca").signing == theirs
     assert _version(cluster, "root-ca") == before
 
 
@@ -126,16 +126,16 @@ def test_an_authority_without_its_key_is_an_error_and_is_not_replaced(
         }
     )
     with refused_as("AuthorityUnusable"):
-        keeper.keep_authority("ns", "root-ca")
+        keeper.ensure_authority("ns", "root-ca")
     assert set(cluster.get(SECRETS, "root-ca", namespace="ns")["data"]) == {"tls.crt"}
 
 
 def test_a_new_dns_name_leads_to_a_new_certificate(
     keeper: CertificateKeeper, certificates: X509Certificates
 ) -> None:
-    authority = keeper.keep_authority("ns", "root-ca")
-    first = keeper.keep_certificate("ns", "fn-tls", NAMES, authority)
-    second = keeper.keep_certificate("ns", "fn-tls", [*NAMES, "fn.other.svc"], authority)
+    authority = keeper.ensure_authority("ns", "root-ca")
+    first = keeper.ensure_certificate("ns", "fn-tls", NAMES, authority)
+    second = keeper.ensure_certificate("ns", "fn-tls", [*NAMES, "fn.other.svc"], authority)
     assert first != second
     facts = certificates.read(second.certificate)
     assert facts is not None
@@ -149,4 +149,4 @@ def test_two_replicas_agree_on_one_authority(
     clock: FakeClock,
 ) -> None:
     other = CertificateKeeper(cluster, certificates, clock)
-    assert keeper.keep_authority("ns", "root-ca") == other.keep_authority("ns", "root-ca")
+    assert keeper.ensure_authority("ns", "root-ca") == other.ensure_authority("ns", "root-ca")

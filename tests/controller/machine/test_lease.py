@@ -65,7 +65,7 @@ class Replica:
     def _run(self, stands_by: bool) -> None:
         try:
             if self.leadership.acquire(stands_by=stands_by):
-                self.leadership.keep(self.lost.set)
+                self.leadership.renew_in_background(self.lost.set)
                 self.leads.set()
         except UsageError as error:
             self.refused.append(f"{error.reason}: {error.message}")
@@ -158,7 +158,7 @@ def test_lost_leadership_is_never_regained(
     first.clock.advance(TERMS.acts_for_seconds)
     with pytest.raises(LeadershipLost):
         first.leadership.check()
-    assert not first.leadership.take()
+    assert not first.leadership.try_acquire()
     assert not first.leadership.is_leader
 
 
@@ -284,13 +284,13 @@ def test_a_missing_permission_for_leases_is_reported_after_a_while() -> None:
     waiting = Thread(target=replica.leadership.acquire, daemon=True)
     waiting.start()
     replica.rest()
-    assert replica.leadership.why_never == ""
+    assert replica.leadership.why_unable == ""
     pass_time(40.0, replica)
-    assert replica.leadership.why_never == "Can never lead: leases is forbidden"
+    assert replica.leadership.why_unable == "Can never lead: leases is forbidden"
     replica.cluster.refuses = False
     replica.clock.advance(TERMS.renews_every_seconds)
     waiting.join(180)
-    assert replica.leadership.why_never == ""
+    assert replica.leadership.why_unable == ""
     assert replica.leadership.is_leader
     replica.leadership.close()
 
@@ -370,9 +370,9 @@ def test_a_lease_that_is_released_during_a_renewal_is_free(
     call: str, when: Callable[[Closing, Callable[[], Any]], Any]
 ) -> None:
     closing = Closing()
-    assert closing.leadership.take()
+    assert closing.leadership.try_acquire()
     closing.way.happens.append((call, partial(when, closing)))
-    assert not closing.leadership.take()
+    assert not closing.leadership.try_acquire()
     assert not closing.leadership.is_leader
     lease = closing.cluster.get(LEASES, "lease", namespace="default")
     assert lease["spec"]["holderIdentity"] == ""
