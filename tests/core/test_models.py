@@ -85,7 +85,7 @@ def test_python_names_are_unknown_keys_in_documents() -> None:
 
 def test_models_are_frozen() -> None:
     with pytest.raises(ValidationError):
-        Step(step="a").func_version = "v2"  # type: ignore[misc] # what is tested
+        Step(step="a").func_version = "v2"  # type: ignore[misc] # assignment under test
 
 
 def test_part_of_a_document_is_read_with_the_path_of_the_whole() -> None:
@@ -150,10 +150,10 @@ def test_null_counts_as_left_out(written: dict[str, Any], expected: Step) -> Non
     ],
 )
 def test_problem_has_place_path_and_message(step: str, problem: str) -> None:
-    (found,) = problems_in(f"steps:\n- {step}\n")
+    (reported,) = problems_in(f"steps:\n- {step}\n")
 
-    assert found.startswith("p.yaml:2:")
-    assert found.partition("steps[0]")[2].lstrip(".: ") == problem
+    assert reported.startswith("p.yaml:2:")
+    assert reported.partition("steps[0]")[2].lstrip(".: ") == problem
 
 
 def test_every_problem_is_reported_at_once() -> None:

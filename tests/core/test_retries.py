@@ -23,7 +23,7 @@ RULE = RetryRule(2, backoff_seconds=4, factor=3, max_backoff_seconds=20)
         pytest.param(1, 60, 60, id="an error may ask for more"),
     ],
 )
-def test_waits_grow_up_to_a_bound(attempt: int, least: float, want: float) -> None:
+def test_pauses_grow_up_to_a_maximum(attempt: int, least: float, want: float) -> None:
     assert RULE.delay_after(attempt, least) == want
 
 
@@ -38,25 +38,25 @@ def test_waits_grow_up_to_a_bound(attempt: int, least: float, want: float) -> No
         pytest.param(RULE._replace(limit=NO_LIMIT), 10**6, "Any", True, True, id="without end"),
     ],
 )
-def test_a_rule_says_whether_there_is_another_attempt(
+def test_rule_decides_on_another_attempt(
     rule: RetryRule, attempt: int, reason: str, is_transient: bool, want: bool
 ) -> None:
     assert rule.allows(attempt, reason, is_transient=is_transient) is want
 
 
-def test_what_a_retry_leaves_out_is_as_in_the_standard() -> None:
+def test_defaults_come_from_the_standard_rule() -> None:
     written = Retry(limit=7, max_backoff="1m", on=("A",))
     assert RULE.overridden_by(written) == RetryRule(7, 4, 2.0, 60, frozenset({"A"}))
 
 
-def test_the_reasons_that_may_be_listed_are_those_that_there_are(repository: Path) -> None:
+def test_reasons_are_documented_and_distinct(repository: Path) -> None:
     written: set[str] = set()
     for file in (repository / "kanister_py").rglob("*.py"):
         written |= set(re.findall(r'reason ?= ?"([A-Za-z]+)"', file.read_text(encoding="utf-8")))
     assert written.issuperset(REASONS)
     # A reason that is not listed must not be taken for a misspelt one.
-    others = written - set(REASONS)
-    near = {each: nearest(each, REASONS, cutoff=0.85) for each in others}
-    assert {each: found for each, found in near.items() if found} == {}
+    unlisted = written - set(REASONS)
+    near = {reason: nearest(reason, REASONS, cutoff=0.85) for reason in unlisted}
+    assert {reason: similar for reason, similar in near.items() if similar} == {}
     docs = (repository / "docs" / "blueprints.md").read_text(encoding="utf-8")
-    assert [each for each in REASONS if f"`{each}`" not in docs] == []
+    assert [reason for reason in REASONS if f"`{reason}`" not in docs] == []

@@ -2,8 +2,8 @@
 
     python -m tests.crds.generate
 
-All else stays as it is in a manifest: names, columns, validation rules in CEL, the status, and
-fields of the originals that nothing here reads.
+Everything else in a manifest is kept: names, columns, CEL rules, the status, and fields of the
+originals without a model field.
 """
 
 from __future__ import annotations
@@ -53,46 +53,46 @@ def manifest(plural: str) -> Schema:
 
 def generated(plural: str) -> Schema:
     """Return a manifest with the fields and descriptions of its model."""
-    made = manifest(plural)
-    for version in made["spec"]["versions"]:
+    merged = manifest(plural)
+    for version in merged["spec"]["versions"]:
         schema = version["schema"]["openAPIV3Schema"]
         model = MODELS.get(plural)
         if model is not None:
-            wanted = structural_schema(model)
-            schema["description"] = wanted["description"]
-            for key, below in wanted["properties"].items():
+            expected = structural_schema(model)
+            schema["description"] = expected["description"]
+            for key, below in expected["properties"].items():
                 if key not in _GIVEN:
                     schema["properties"][key] = _merged(schema["properties"].get(key), below)
         for key, text in _STANDARD.items():
             schema["properties"][key]["description"] = text
-        # The API server describes the metadata itself, and refuses a description of ours.
+        # API servers do not allow a description of the metadata.
         schema["properties"]["metadata"].pop("description", None)
-    return made
+    return merged
 
 
-def _merged(written: Schema | None, wanted: Schema) -> Schema:
-    """Return what a manifest has for a field, with the fields and descriptions of its model."""
+def _merged(written: Schema | None, expected: Schema) -> Schema:
+    """Merge the fields and descriptions of a model into the schema of a manifest."""
     if written is None:
-        return wanted
+        return expected
     merged = dict(written)
-    if "description" in wanted:
-        merged["description"] = wanted["description"]
-    if "properties" in wanted and "properties" in written:
+    if "description" in expected:
+        merged["description"] = expected["description"]
+    if "properties" in expected and "properties" in written:
         merged["properties"] = {
             **written["properties"],
             **{
                 key: _merged(written["properties"].get(key), below)
-                for key, below in wanted["properties"].items()
+                for key, below in expected["properties"].items()
             },
         }
     for key in ("items", "additionalProperties"):
-        if isinstance(wanted.get(key), dict) and isinstance(written.get(key), dict):
-            merged[key] = _merged(written[key], wanted[key])
+        if isinstance(expected.get(key), dict) and isinstance(written.get(key), dict):
+            merged[key] = _merged(written[key], expected[key])
     return merged
 
 
 def undescribed(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Find the fields without a description."""
+    """Yield the fields without a description."""
     for key, below in schema.get("properties", {}).items():
         if not below.get("description") and (*path, key) != ("metadata",):
             yield ".".join((*path, key))
@@ -102,26 +102,26 @@ def undescribed(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[str]:
             yield from undescribed(schema[key], path)
 
 
-def disagreements(written: Schema, wanted: Schema, path: str = "") -> Iterator[str]:
-    """Find where a manifest and its model differ in what they accept."""
+def disagreements(written: Schema, expected: Schema, path: str = "") -> Iterator[str]:
+    """Yield the differences between a manifest and its model."""
     for key in ("type", "minimum", "maximum", "maxLength", "minItems", "maxItems"):
-        if key in wanted and written.get(key) != wanted[key]:
-            yield f"{path}: {key} {written.get(key)} of the manifest, {wanted[key]} of the model"
-    if "enum" in wanted and {*written.get("enum", ())} - {""} != {*wanted["enum"]}:
-        yield f"{path}: enum {written.get('enum')} of the manifest, {wanted['enum']} of the model"
-    for key, below in wanted.get("properties", {}).items():
+        if key in expected and written.get(key) != expected[key]:
+            yield f"{path}: {key} {written.get(key)} of the manifest, {expected[key]} of the model"
+    if "enum" in expected and {*written.get("enum", ())} - {""} != {*expected["enum"]}:
+        yield f"{path}: enum {written.get('enum')} of the manifest, {expected['enum']} of the model"
+    for key, below in expected.get("properties", {}).items():
         if path or key not in _GIVEN:
             yield from disagreements(written["properties"][key], below, f"{path}.{key}")
     for key in ("items", "additionalProperties"):
-        if isinstance(wanted.get(key), dict) and isinstance(written.get(key), dict):
-            yield from disagreements(written[key], wanted[key], f"{path}[]")
+        if isinstance(expected.get(key), dict) and isinstance(written.get(key), dict):
+            yield from disagreements(written[key], expected[key], f"{path}[]")
 
 
 # Models as structural schemas
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:
-    """Return the schema of a model as CRDs have it: no references, titles, nulls or defaults."""
+    """Return the structural schema of a model: no references, titles, nulls or defaults."""
     schema = model.model_json_schema()
     return _structural(schema, schema.get("$defs", {}))
 
@@ -129,32 +129,32 @@ def structural_schema(model: type[BaseModel]) -> Schema:
 def _structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     if "$ref" in schema:
         target = definitions[schema["$ref"].rpartition("/")[2]]
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        return _structural({**target, **rest}, definitions)
+        overrides = {key: value for key, value in schema.items() if key != "$ref"}
+        return _structural({**target, **overrides}, definitions)
     if "anyOf" in schema:
         (one,) = [part for part in schema["anyOf"] if part.get("type") != "null"]
-        rest = {key: value for key, value in schema.items() if key != "anyOf"}
-        return _structural({**one, **rest}, definitions)
-    made: Schema = {}
+        overrides = {key: value for key, value in schema.items() if key != "anyOf"}
+        return _structural({**one, **overrides}, definitions)
+    result: Schema = {}
     for key in ("type", "description", "enum", "minimum", "maximum", "minLength", "maxLength"):
-        # A field of several types has none in a CRD, and is kept as it is.
+        # A field of several types has no type in a CRD, so its value is preserved.
         if key in schema and not isinstance(schema[key], list if key == "type" else ()):
-            made[key] = schema[key]
+            result[key] = schema[key]
     for key in ("pattern", "minItems", "maxItems", "required"):
         if key in schema:
-            made[key] = schema[key]
+            result[key] = schema[key]
     if "properties" in schema:
-        made["properties"] = {
+        result["properties"] = {
             key: _structural(below, definitions) for key, below in schema["properties"].items()
         }
     if "items" in schema:
-        made["items"] = _structural(schema["items"], definitions)
+        result["items"] = _structural(schema["items"], definitions)
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict) and additional:
-        made["additionalProperties"] = _structural(additional, definitions)
-    elif additional is True or additional == {} or "type" not in made:
-        made["x-kubernetes-preserve-unknown-fields"] = True
-    return made
+        result["additionalProperties"] = _structural(additional, definitions)
+    elif additional is True or additional == {} or "type" not in result:
+        result["x-kubernetes-preserve-unknown-fields"] = True
+    return result
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Do the manifests that are installed on clusters say what our models read?"""
+"""CRD manifests, compared with the models and with full examples of the originals."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MANIFESTS = sorted((Path(__file__).parents[2] / "kanister_py" / "crds").glob("*.
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_a_cluster_takes_every_manifest(path: Path) -> None:
+def test_cluster_accepts_every_manifest(path: Path) -> None:
     (document,) = parse_documents(path.read_bytes(), path.name)
-    made = MemoryCluster(clock=SystemClock()).create(document.value)
-    assert made["metadata"]["name"].startswith(f"{path.stem}.")
+    crd = MemoryCluster(clock=SystemClock()).create(document.value)
+    assert crd["metadata"]["name"].startswith(f"{path.stem}.")
 
 
 def test_only_the_number_of_a_composition_revision_changes() -> None:
@@ -42,9 +42,9 @@ def test_manifest_has_the_fields_and_descriptions_of_its_model(path: Path) -> No
 
 @pytest.mark.parametrize("plural", sorted(MODELS))
 def test_manifest_accepts_what_its_model_accepts(plural: str) -> None:
-    wanted = structural_schema(MODELS[plural])
+    expected = structural_schema(MODELS[plural])
     for version in manifest(plural)["spec"]["versions"]:
-        assert [*disagreements(version["schema"]["openAPIV3Schema"], wanted)] == []
+        assert [*disagreements(version["schema"]["openAPIV3Schema"], expected)] == []
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
@@ -62,11 +62,11 @@ def test_every_field_of_the_originals_is_kept(document: Document) -> None:
     cluster = MemoryCluster(clock=SystemClock())
     plural = f"{document.value['kind'].lower()}s"
     cluster.create(manifest(plural))
-    made = cluster.create(document.value)
+    created = cluster.create(document.value)
     if "status" in document.value:
-        made = cluster.replace_status({**made, "status": document.value["status"]})
-    found = {key: made.get(key) for key in document.value if key != "metadata"}
-    assert found == {key: part for key, part in document.value.items() if key != "metadata"}
+        created = cluster.replace_status({**created, "status": document.value["status"]})
+    stored = {key: created.get(key) for key in document.value if key != "metadata"}
+    assert stored == {key: part for key, part in document.value.items() if key != "metadata"}
 
 
 def test_only_the_controller_writes_the_status_of_an_actionset() -> None:
@@ -80,6 +80,6 @@ def test_only_the_controller_writes_the_status_of_an_actionset() -> None:
         ("compositionrevisions", ["Name-Of", "Revision", "XR-Kind", "Valid-Pipeline", "Age"]),
     ],
 )
-def test_kubectl_shows_what_people_ask_first(plural: str, want: list[str]) -> None:
+def test_printer_columns(plural: str, want: list[str]) -> None:
     columns = manifest(plural)["spec"]["versions"][0]["additionalPrinterColumns"]
-    assert [each["name"] for each in columns if not each.get("priority")] == want
+    assert [column["name"] for column in columns if not column.get("priority")] == want

@@ -44,14 +44,14 @@ def request_() -> Request:
     return Request(copy.deepcopy(DATA))
 
 
-def test_a_request_is_the_message_as_a_mapping(request_: Request) -> None:
+def test_request_is_a_mapping_of_the_message(request_: Request) -> None:
     assert dict(request_) == DATA
     assert request_.get("nothing") is None
     assert "input" in request_
     assert len(Request({})) == 4  # what every request has, if only empty
 
 
-def test_what_a_request_says_has_names(request_: Request) -> None:
+def test_request_has_properties_for_its_parts(request_: Request) -> None:
     assert request_.composite["metadata"] == {"name": "x"}
     assert request_.connection_details == {"k": b"v"}
     assert request_.resources == {"a": {"kind": "A"}}
@@ -66,7 +66,7 @@ def test_what_a_request_says_has_names(request_: Request) -> None:
     assert (request_.can("CONDITIONS"), request_.can("REQUIRED_SCHEMAS")) == (True, False)
 
 
-def test_what_was_not_looked_for_yet_differs_from_what_is_not_there(request_: Request) -> None:
+def test_requirements_not_fetched_yet_differ_from_missing_ones(request_: Request) -> None:
     assert request_.required("never") is None
     assert request_.required("none") == []
     assert request_.required("one") == [{"kind": "R"}]
@@ -75,7 +75,7 @@ def test_what_was_not_looked_for_yet_differs_from_what_is_not_there(request_: Re
     assert request_.required_schema("never") is None
 
 
-def test_a_copy_of_its_own_may_be_changed(request_: Request) -> None:
+def test_own_copy_of_a_request_can_be_modified(request_: Request) -> None:
     own = Request(request_.message, is_own=True)
     own["observed"]["composite"].clear()
     assert request_["observed"] == DATA["observed"]
@@ -88,20 +88,20 @@ class Input(BaseModel):
     zone: str = "here"
 
 
-def test_an_input_is_read_as_a_model(request_: Request) -> None:
+def test_input_is_parsed_as_a_model(request_: Request) -> None:
     assert request_.parse_input(Input) == Input(size=3)
 
 
-def test_an_input_that_is_wrong_names_every_place() -> None:
+def test_invalid_input_reports_every_problem() -> None:
     request = Request({"input": {"kind": "In", "size": "many", "colour": "red"}})
     with pytest.raises(UsageError) as caught:
         request.parse_input(Input)
     assert caught.value.reason == "InvalidFunctionInput"
     problems = caught.value.message.removeprefix("The input of the step is refused: ").split("; ")
-    assert [each.split(":")[0] for each in problems] == ["size", "colour"]
+    assert [problem.split(":")[0] for problem in problems] == ["size", "colour"]
 
 
-def test_a_response_that_says_nothing_hands_on_what_it_was_given(request_: Request) -> None:
+def test_empty_response_passes_on_desired_state_and_context(request_: Request) -> None:
     response = Response(request_)
     assert dict(response) == {
         "meta": {"tag": "t", "ttl": "60s"},
@@ -113,23 +113,23 @@ def test_a_response_that_says_nothing_hands_on_what_it_was_given(request_: Reque
     assert (message.ttl_seconds, message.tag) == (60.0, "t")
 
 
-def test_what_is_read_of_a_response_costs_no_copy_of_the_state(request_: Request) -> None:
+def test_reading_a_response_does_not_copy_the_state(request_: Request) -> None:
     response = Response(request_)
     response.normal("made")
-    assert [each["message"] for each in response["results"]] == ["made"]
+    assert [result["message"] for result in response["results"]] == ["made"]
     assert "output" not in response
     assert not response.is_changed
     assert response.as_message().desired is request_.message.desired
 
 
-def test_what_a_response_changes_the_request_keeps(request_: Request) -> None:
+def test_changing_a_response_does_not_change_the_request(request_: Request) -> None:
     response = Response(request_)
     response.resource("b")["spec"]["keep"] = 2  # type: ignore[index]  # it is there
     response.context["more"] = True
     assert dict(request_) == DATA
 
 
-def test_composed_resources_are_desired_merged_and_given_up(request_: Request) -> None:
+def test_composed_resources_are_desired_merged_and_removed(request_: Request) -> None:
     response = Response(request_)
     details: dict[str, bytes | str] = {"password": b"\x00\x01", "user": "me"}
     response.desire("c", {"kind": "C"}, ready=True, connection_details=details)
@@ -149,7 +149,7 @@ def test_composed_resources_are_desired_merged_and_given_up(request_: Request) -
     assert response.resource("d") is None
 
 
-def test_readiness_can_be_said_and_taken_back(request_: Request) -> None:
+def test_readiness_can_be_set_and_reset(request_: Request) -> None:
     response = Response(request_)
     response.set_ready("b", False)
     response.set_composite_ready(True)
@@ -161,7 +161,7 @@ def test_readiness_can_be_said_and_taken_back(request_: Request) -> None:
         response.set_ready("x", True)
 
 
-def test_a_status_is_added_to(request_: Request) -> None:
+def test_status_is_merged(request_: Request) -> None:
     response = Response(request_)
     response.set_status({"n": {"new": 2}, "m": 3})
     response.set_connection_details({"url": "u"})
@@ -169,7 +169,7 @@ def test_a_status_is_added_to(request_: Request) -> None:
     assert response.desired["composite"]["connectionDetails"] == {"url": "dQ=="}
 
 
-def test_results_conditions_and_requirements_are_in_the_words_of_the_protocol(
+def test_results_conditions_and_requirements_have_the_form_of_the_protocol(
     request_: Request,
 ) -> None:
     response = Response(request_, ttl_seconds=0)
@@ -224,7 +224,7 @@ class Bucket(BaseModel):
     owner: str = "nobody"
 
 
-def test_a_model_gives_what_its_author_set_and_what_it_is(request_: Request) -> None:
+def test_model_is_dumped_with_its_set_fields_and_its_kind(request_: Request) -> None:
     response = Response(request_)
     response.desire("bucket", Bucket(size=3))
     assert response.resource("bucket") == {
@@ -234,7 +234,7 @@ def test_a_model_gives_what_its_author_set_and_what_it_is(request_: Request) -> 
     }
 
 
-def test_messages_are_written_down_and_read_again_without_loss() -> None:
+def test_messages_survive_conversion_to_json_and_back() -> None:
     assert FunctionRequest.from_data(DATA).as_data() == DATA
     data = {
         "meta": {"tag": "t", "ttl": "1.500s"},
@@ -252,5 +252,5 @@ def test_messages_are_written_down_and_read_again_without_loss() -> None:
     ("seconds", "text"),
     [(0, "0s"), (60, "60s"), (1.5, "1.500s"), (-0.25, "-0.250s"), (0.000001, "0.000001s")],
 )
-def test_a_span_is_written_as_protobuf_writes_it(seconds: float, text: str) -> None:
+def test_duration_is_formatted_as_in_protobuf(seconds: float, text: str) -> None:
     assert duration_of(seconds) == text

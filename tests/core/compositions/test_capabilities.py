@@ -1,4 +1,4 @@
-"""Capabilities of packages, and steps that need another one."""
+"""Capabilities of packages, and checks of the steps that call them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def revision(
 
 def registry(*revisions: FunctionRevision) -> Registry[FunctionRevision]:
     builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
-    for function in dict.fromkeys(each.function for each in revisions):
-        builder.add([each for each in revisions if each.function == function])
+    for function in dict.fromkeys(candidate.function for candidate in revisions):
+        builder.add([candidate for candidate in revisions if candidate.function == function])
     return builder.build()
 
 
@@ -50,26 +50,26 @@ def registry(*revisions: FunctionRevision) -> Registry[FunctionRevision]:
         pytest.param(
             ("operation", "Composition "), id="composition among others, spelled as it is"
         ),
-        pytest.param((), id="nothing that is known"),
+        pytest.param((), id="no list of capabilities"),
     ],
 )
-def test_a_revision_is_called_unless_it_is_made_for_something_else(
+def test_revision_with_the_capability_or_without_a_list_is_accepted(
     capabilities: tuple[str, ...],
 ) -> None:
-    asked = revision(1, capabilities)
-    check_capability(asked, [asked])
+    highest = revision(1, capabilities)
+    check_capability(highest, [highest])
 
 
-def test_a_revision_that_is_made_for_something_else_is_refused_with_what_would_do() -> None:
-    asked = revision(4, ("watch", "operation"))
+def test_revision_without_the_capability_is_refused_with_alternatives() -> None:
+    highest = revision(4, ("watch", "operation"))
     family = [
-        asked,
+        highest,
         revision(3, COMPOSES),
         revision(2, COMPOSES, desired_state=DesiredState.INACTIVE),
         revision(1, ()),
     ]
     with pytest.raises(FunctionCapabilityMissing) as caught:
-        check_capability(asked, family)
+        check_capability(highest, family)
     error = caught.value
     assert (error.reason, error.function, error.revision) == ("MissingCapabilities", "f", "f-4")
     assert error.others == ("f-3",)
@@ -77,10 +77,10 @@ def test_a_revision_that_is_made_for_something_else_is_refused_with_what_would_d
     assert "name f-3 in functionRevisionRef" in error.message
 
 
-def test_where_no_other_revision_would_do_none_is_named() -> None:
-    asked = revision(1, OPERATES)
+def test_no_alternative_is_named_if_there_is_none() -> None:
+    highest = revision(1, OPERATES)
     with pytest.raises(FunctionCapabilityMissing) as caught:
-        check_capability(asked, [asked])
+        check_capability(highest, [highest])
     assert "functionRevisionRef" not in caught.value.message
     assert "spec.capabilities lists composition" in caught.value.message
 
@@ -97,7 +97,7 @@ UNWELL: dict[str, Any] = {"is_healthy": False, "endpoint": ""}
             (revision(1, COMPOSES), revision(2, OPERATES)),
             RevisionRequest(),
             "f-2",
-            id="the highest, though a lower one would do",
+            id="the highest, although a lower one has it",
         ),
         pytest.param(
             (revision(1, OPERATES), revision(2, COMPOSES)),
@@ -109,42 +109,45 @@ UNWELL: dict[str, Any] = {"is_healthy": False, "endpoint": ""}
             (revision(1, COMPOSES), revision(2, OPERATES)),
             RevisionRequest("f-1"),
             "",
-            id="the one that the step names would do",
+            id="the one that the step names has it",
         ),
         pytest.param(
             (revision(1, COMPOSES, labels={"a": "b"}), revision(2, OPERATES)),
             RevisionRequest(labels={"a": "b"}),
             "",
-            id="the one that the step selects would do",
+            id="the one that the step selects has it",
         ),
         pytest.param(
             (revision(1, COMPOSES), revision(2, OPERATES, **INACTIVE)),
             RevisionRequest(),
             "",
-            id="the highest is not meant to serve",
+            id="the highest is inactive",
         ),
         pytest.param(
             (revision(1, COMPOSES), revision(2, OPERATES, **UNWELL)),
             RevisionRequest(),
             "f-2",
-            id="the highest is meant to serve, and not up yet",
+            id="the highest is active but not healthy",
         ),
         pytest.param(
-            (revision(1, OPERATES, **INACTIVE),), RevisionRequest(), "", id="none serves at all"
+            (revision(1, OPERATES, **INACTIVE),), RevisionRequest(), "", id="none is active"
         ),
         pytest.param(
-            (revision(1, OPERATES),), RevisionRequest("f-7"), "", id="one that is not there"
+            (revision(1, OPERATES),),
+            RevisionRequest("f-7"),
+            "",
+            id="a revision that does not exist",
         ),
     ],
 )
-def test_a_pipeline_is_judged_by_the_revision_that_is_meant_to_serve_each_step(
+def test_pipeline_check_uses_the_highest_active_revision_of_a_step(
     revisions: tuple[FunctionRevision, ...], request_: RevisionRequest, want: str
 ) -> None:
-    found = check_pipeline([Step("one", "f", request_)], registry(*revisions)).errors
-    assert [getattr(error, "revision", "") for error in found.values()] == ([want] if want else [])
+    errors = check_pipeline([Step("one", "f", request_)], registry(*revisions)).errors
+    assert [getattr(error, "revision", "") for error in errors.values()] == ([want] if want else [])
 
 
-def test_every_step_that_lacks_something_is_named() -> None:
+def test_every_step_with_a_problem_is_reported() -> None:
     functions = registry(revision(1, OPERATES), revision(1, COMPOSES, "g"), revision(2, (), "h"))
     steps = [Step("first", "f"), Step("second", "g"), Step("third", "h"), Step("again", "f")]
     assert list(check_pipeline(steps, functions).errors) == ["first", "again"]

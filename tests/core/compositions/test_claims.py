@@ -1,4 +1,4 @@
-"""Claims, and what passes between one and its composite resource."""
+"""Synchronization of a claim and its composite resource."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _composite(**spec: Any) -> dict[str, Any]:
     }
 
 
-def _made(
+def _build(
     claim: dict[str, Any], composite: dict[str, Any] | None, rules: XrdRules = NO_RULES
 ) -> dict[str, Any]:
     return composite_of_claim(claim, composite, "example.org/v1", "XBucket", rules, "claims")
@@ -54,9 +54,9 @@ def _after(
     return claim_spec_after(claim, composite, rules)
 
 
-def test_a_claim_makes_a_composite_resource_that_knows_it() -> None:
-    made = _made(CLAIM, None)
-    assert made["metadata"] == {
+def test_composite_resource_refers_to_its_claim() -> None:
+    built = _build(CLAIM, None)
+    assert built["metadata"] == {
         "generateName": "mine-",
         "labels": {
             "tier": "gold",
@@ -65,33 +65,33 @@ def test_a_claim_makes_a_composite_resource_that_knows_it() -> None:
         },
         "annotations": {"note": "kept"},
     }
-    assert made["spec"] == {
+    assert built["spec"] == {
         "region": "eu",
         "compositionSelector": {"matchLabels": {"a": "b"}},
         "claimRef": REFERENCE,
     }
 
 
-def test_what_the_machinery_wrote_stays() -> None:
+def test_fields_of_the_composite_resource_are_kept() -> None:
     theirs = _composite(
         resourceRefs=[{"kind": "X"}],
         compositionRef={"name": "c"},
         compositionRevisionRef={"name": "c-2"},
         writeConnectionSecretToRef={"name": "uid", "namespace": "system"},
     )
-    made = _made(CLAIM, theirs)
-    assert made["metadata"]["name"] == "mine-abcde"
+    built = _build(CLAIM, theirs)
+    assert built["metadata"]["name"] == "mine-abcde"
     for key in ("resourceRefs", "compositionRef", "compositionRevisionRef"):
-        assert made["spec"][key] == theirs["spec"][key]
-    assert made["spec"]["writeConnectionSecretToRef"]["name"] == "uid"
+        assert built["spec"][key] == theirs["spec"][key]
+    assert built["spec"]["writeConnectionSecretToRef"]["name"] == "uid"
 
 
 def test_a_field_that_the_claim_drops_is_dropped() -> None:
-    made = _made(CLAIM, _composite(size=3))
-    assert "size" not in made["spec"]
+    built = _build(CLAIM, _composite(size=3))
+    assert "size" not in built["spec"]
 
 
-def test_the_revision_is_the_claims_if_it_is_pinned_and_the_composites_if_not() -> None:
+def test_revision_comes_from_a_manual_claim_else_from_the_composite() -> None:
     theirs = _composite(compositionRevisionRef={"name": "c-2"})
     pinned = {
         **CLAIM,
@@ -100,31 +100,33 @@ def test_the_revision_is_the_claims_if_it_is_pinned_and_the_composites_if_not() 
             "compositionRevisionRef": {"name": "c-1"},
         },
     }
-    made = _made(pinned, theirs)
-    assert made["spec"]["compositionRevisionRef"] == {"name": "c-1"}
+    built = _build(pinned, theirs)
+    assert built["spec"]["compositionRevisionRef"] == {"name": "c-1"}
     assert _after(pinned, theirs)["compositionRevisionRef"] == {"name": "c-1"}
     following = {**CLAIM, "spec": {"compositionRevisionRef": {"name": "c-1"}}}
-    made = _made(following, theirs)
-    assert made["spec"]["compositionRevisionRef"] == {"name": "c-2"}
+    built = _build(following, theirs)
+    assert built["spec"]["compositionRevisionRef"] == {"name": "c-2"}
     assert _after(following, theirs)["compositionRevisionRef"] == {"name": "c-2"}
 
 
-def test_a_claim_that_is_held_and_names_no_revision_keeps_its_composites() -> None:
+def test_manual_claim_without_a_revision_keeps_that_of_the_composite() -> None:
     theirs = _composite(compositionRevisionRef={"name": "c-2"})
     held = {**CLAIM, "spec": {"compositionUpdatePolicy": "Manual"}}
-    assert _made(held, theirs)["spec"]["compositionRevisionRef"] == {"name": "c-2"}
+    assert _build(held, theirs)["spec"]["compositionRevisionRef"] == {"name": "c-2"}
     assert _after(held, theirs)["compositionRevisionRef"] == {"name": "c-2"}
 
 
 @pytest.mark.parametrize(
     ("rules", "policy", "want"),
     [
-        pytest.param(XrdRules(enforced_policy="Automatic"), "Manual", "c-2", id="all follow"),
-        pytest.param(XrdRules(enforced_policy="Manual"), "Automatic", "c-1", id="all are held"),
-        pytest.param(XrdRules(default_policy="Manual"), "", "c-1", id="held unless they say more"),
+        pytest.param(
+            XrdRules(enforced_policy="Automatic"), "Manual", "c-2", id="enforced automatic"
+        ),
+        pytest.param(XrdRules(enforced_policy="Manual"), "Automatic", "c-1", id="enforced manual"),
+        pytest.param(XrdRules(default_policy="Manual"), "", "c-1", id="manual by default"),
     ],
 )
-def test_what_a_definition_enforces_says_whose_the_revision_is(
+def test_enforced_policy_decides_the_source_of_the_revision(
     rules: XrdRules, policy: str, want: str
 ) -> None:
     theirs = _composite(compositionRevisionRef={"name": "c-2"})
@@ -132,7 +134,7 @@ def test_what_a_definition_enforces_says_whose_the_revision_is(
     if policy:
         spec["compositionUpdatePolicy"] = policy
     claim = {**CLAIM, "spec": spec}
-    assert _made(claim, theirs, rules)["spec"]["compositionRevisionRef"] == {"name": want}
+    assert _build(claim, theirs, rules)["spec"]["compositionRevisionRef"] == {"name": want}
     assert _after(claim, theirs, rules)["compositionRevisionRef"] == {"name": want}
 
 
@@ -140,28 +142,28 @@ def test_an_enforced_composition_is_not_overwritten_by_a_claim() -> None:
     rules = XrdRules(enforced_composition="enforced")
     theirs = _composite(compositionRef={"name": "enforced"})
     claim = {**CLAIM, "spec": {"compositionRef": {"name": "own"}}}
-    assert _made(claim, theirs, rules)["spec"]["compositionRef"] == {"name": "enforced"}
+    assert _build(claim, theirs, rules)["spec"]["compositionRef"] == {"name": "enforced"}
     assert _after(claim, theirs, rules)["compositionRef"] == {"name": "enforced"}
 
 
 @pytest.mark.parametrize("writer", ["claims", "people"])
-def test_a_selector_goes_with_the_claims_if_it_came_from_there(writer: str) -> None:
+def test_selector_set_for_a_claim_is_removed_with_the_claims_selector(writer: str) -> None:
     stable = {"matchLabels": {"channel": "stable"}}
     theirs = _composite(compositionRevisionSelector=stable)
     fields: dict[str, Any] = {"f:spec": {"f:compositionRevisionSelector": {"f:matchLabels": {}}}}
     theirs["metadata"]["managedFields"] = [{"manager": writer, "fieldsV1": fields}]
-    found = _made(CLAIM, theirs)["spec"].get("compositionRevisionSelector")
-    assert found == (None if writer == "claims" else stable)
+    selector = _build(CLAIM, theirs)["spec"].get("compositionRevisionSelector")
+    assert selector == (None if writer == "claims" else stable)
 
 
-def test_a_claim_takes_over_which_composition_was_found() -> None:
+def test_claim_takes_over_the_selected_composition() -> None:
     after = _after(CLAIM, _composite(compositionRef={"name": "c"}))
     assert after["compositionRef"] == {"name": "c"}
     assert after["resourceRef"]["name"] == "mine-abcde"
     assert after["region"] == "eu"
 
 
-def test_a_claim_shows_the_status_and_the_conditions_meant_for_it() -> None:
+def test_claim_gets_the_status_and_selected_conditions() -> None:
     composite = {
         **_composite(),
         "status": {
@@ -184,7 +186,7 @@ def test_a_claim_shows_the_status_and_the_conditions_meant_for_it() -> None:
     assert "claimConditionTypes" not in after
 
 
-def test_a_composite_resource_of_another_claim_is_left_alone() -> None:
+def test_composite_resource_of_another_claim_is_not_used() -> None:
     assert is_of_claim(_composite(), CLAIM)
     assert is_of_claim({"spec": {}}, CLAIM)
     other = {**CLAIM, "metadata": {"name": "other", "namespace": "team"}}

@@ -32,16 +32,19 @@ def condition(type_: str, status: str = "True", **more: Any) -> dict[str, Any]:
         (["d", "c", "b", "a"], "a, b, c, and 1 more"),
     ],
 )
-def test_names_are_listed_for_people(names: list[str], want: str) -> None:
+def test_names_are_joined_for_messages(names: list[str], want: str) -> None:
     assert join_names(names) == want
 
 
-def test_a_condition_keeps_its_place_and_its_time_while_it_says_the_same() -> None:
-    given = [condition("Synced", reason="ReconcileSuccess"), condition("Ready", reason="Available")]
-    conditions = Conditions(given, NOW, generation=3)
+def test_unchanged_condition_keeps_its_place_and_time() -> None:
+    existing = [
+        condition("Synced", reason="ReconcileSuccess"),
+        condition("Ready", reason="Available"),
+    ]
+    conditions = Conditions(existing, NOW, generation=3)
     conditions.set_outcome([], ["x"], None)
     synced, ready = conditions.as_list()
-    assert synced == {**given[0], "observedGeneration": 3}
+    assert synced == {**existing[0], "observedGeneration": 3}
     assert ready["lastTransitionTime"] == NOW
     assert ready["message"] == "Unready resources: x"
 
@@ -57,7 +60,7 @@ def test_a_condition_keeps_its_place_and_its_time_while_it_says_the_same() -> No
         ),
     ],
 )
-def test_an_xr_is_ready_if_its_function_says_so_else_if_its_resources_are(
+def test_function_overrides_the_readiness_of_the_composed_resources(
     unready: list[str], composite: bool | None, want: tuple[str, str, str | None]
 ) -> None:
     conditions = Conditions([], NOW)
@@ -66,28 +69,28 @@ def test_an_xr_is_ready_if_its_function_says_so_else_if_its_resources_are(
     assert (ready["status"], ready["reason"], ready.get("message")) == want
 
 
-def test_functions_have_no_say_in_what_the_engine_says() -> None:
+def test_functions_cannot_set_system_conditions() -> None:
     conditions = Conditions([], NOW)
     conditions.set_custom(
         [CustomCondition("Ready", "True", "Lie"), CustomCondition("Own", "False", "R", "m")]
     )
-    assert [each["type"] for each in conditions.as_list()] == ["Own"]
+    assert [entry["type"] for entry in conditions.as_list()] == ["Own"]
 
 
-def test_after_a_failure_what_nobody_spoke_of_is_not_known_any_more() -> None:
+def test_conditions_not_set_in_a_failed_run_become_unknown() -> None:
     conditions = Conditions([condition("Old"), condition("Ready")], NOW)
     custom = [CustomCondition("New", "True", "R")]
     conditions.set_custom(custom)
     conditions.set_after_failure("cannot compose resources: x", custom)
-    found = {each["type"]: each for each in conditions.as_list()}
-    assert (found["Old"]["status"], found["Old"]["reason"]) == ("Unknown", "FatalError")
-    assert found["Old"]["message"] == FATAL_MESSAGE
-    assert found["New"]["status"] == "True"
-    assert found["Ready"]["status"] == "True"
-    assert found["Synced"]["message"] == "cannot compose resources: x"
+    by_type = {entry["type"]: entry for entry in conditions.as_list()}
+    assert (by_type["Old"]["status"], by_type["Old"]["reason"]) == ("Unknown", "FatalError")
+    assert by_type["Old"]["message"] == FATAL_MESSAGE
+    assert by_type["New"]["status"] == "True"
+    assert by_type["Ready"]["status"] == "True"
+    assert by_type["Synced"]["message"] == "cannot compose resources: x"
 
 
-def test_a_condition_without_a_status_is_unknown_and_a_claims_is_marked() -> None:
+def test_condition_without_a_status_is_unknown() -> None:
     response = FunctionResponse(
         conditions=(
             {"type": "A", "reason": "R"},

@@ -1,4 +1,4 @@
-"""CompositeResourceDefinitions, and the CRDs made of them."""
+"""CompositeResourceDefinitions, and the CRDs built from them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _schema(crd: dict[str, Any]) -> Any:
     return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
 
 
-def test_a_definition_says_where_its_resources_live() -> None:
+def test_scope_of_a_definition() -> None:
     assert _model(MODERN).scope is Scope.NAMESPACED
     assert _model(LEGACY).scope is Scope.LEGACY_CLUSTER
     assert _model(LEGACY).is_legacy
@@ -88,7 +88,7 @@ def test_a_definition_says_where_its_resources_live() -> None:
     assert _crd(MODERN)["spec"]["scope"] == "Namespaced"
 
 
-def test_what_people_wrote_stays_and_the_machinery_stands_apart() -> None:
+def test_authored_fields_are_kept_and_machinery_has_its_own_field() -> None:
     schema = _schema(_crd(MODERN))
     spec = schema["spec"]
     assert spec["required"] == ["region"]
@@ -106,16 +106,16 @@ def test_a_legacy_resource_has_the_machinery_in_its_spec() -> None:
     assert "crossplane" not in spec
 
 
-def test_an_enforced_policy_is_the_default_that_people_see() -> None:
+def test_enforced_policy_is_the_default_in_the_schema() -> None:
     enforced = deepcopy(MODERN)
     enforced["spec"]["enforceCompositionUpdatePolicy"] = "Automatic"
     machinery = _schema(_crd(enforced))["spec"]["properties"]["crossplane"]["properties"]
     assert machinery["compositionUpdatePolicy"]["default"] == "Automatic"
 
 
-def test_their_columns_come_before_ours() -> None:
+def test_authored_columns_come_before_standard_columns() -> None:
     columns = _crd(MODERN)["spec"]["versions"][0]["additionalPrinterColumns"]
-    names = [each["name"] for each in columns]
+    names = [column["name"] for column in columns]
     assert names == ["Region", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"]
 
 
@@ -129,7 +129,7 @@ def test_only_legacy_definitions_offer_claims() -> None:
 
 
 @pytest.mark.parametrize("definition", [MODERN, LEGACY], ids=["modern", "legacy"])
-def test_a_cluster_takes_resources_of_the_kinds(definition: dict[str, Any]) -> None:
+def test_cluster_accepts_resources_of_the_crd(definition: dict[str, Any]) -> None:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.create(_crd(definition))
     resource: dict[str, Any] = {
@@ -140,16 +140,16 @@ def test_a_cluster_takes_resources_of_the_kinds(definition: dict[str, Any]) -> N
     }
     if not _model(definition).is_legacy:
         resource["metadata"]["namespace"] = "default"
-    made = cluster.create(resource)
-    assert made["spec"]["size"] == 3
-    assert machinery_of(made, legacy=_model(definition).is_legacy) is not None
+    created = cluster.create(resource)
+    assert created["spec"]["size"] == 3
+    assert machinery_of(created, legacy=_model(definition).is_legacy) is not None
 
 
 @pytest.mark.parametrize("key", ["compositionSelector", "compositionRevisionSelector"])
-def test_a_selector_of_which_nothing_is_left_is_refused(key: str) -> None:
+def test_selector_that_becomes_empty_by_pruning_is_refused(key: str) -> None:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.create(_crd(LEGACY))
-    # A key that nobody knows is pruned, and an empty selector would mean all.
+    # The unknown key is pruned, and an empty selector would match everything.
     resource = {
         "apiVersion": "example.org/v1alpha1",
         "kind": "XBucket",
@@ -160,7 +160,7 @@ def test_a_selector_of_which_nothing_is_left_is_refused(key: str) -> None:
         cluster.create(resource)
 
 
-def test_a_definition_is_owned_and_its_metadata_is_handed_on() -> None:
+def test_crd_has_an_owner_and_the_metadata_of_the_definition() -> None:
     labelled = deepcopy(MODERN)
     labelled["spec"]["metadata"] = {"labels": {"team": "data"}}
     metadata = _crd(labelled)["metadata"]
@@ -177,7 +177,7 @@ def test_a_definition_is_owned_and_its_metadata_is_handed_on() -> None:
         pytest.param({"claimNames": {"kind": "B", "plural": "b"}}, "spec.claimNames", id="claims"),
     ],
 )
-def test_what_makes_no_kind_is_named(change: dict[str, Any], path: str) -> None:
+def test_invalid_definition_is_reported(change: dict[str, Any], path: str) -> None:
     wrong = {**MODERN, "spec": {**MODERN["spec"], **change}}
     _definition, problems = read_definition(wrong)
     assert [where for where, _message in problems] == [path]

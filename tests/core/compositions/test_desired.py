@@ -17,17 +17,19 @@ def writer(namespace: str = "", /, **reference: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("obj", "place"),
     [
-        pytest.param(writer(name="a", namespace="shop"), ("shop", "a"), id="of no namespace"),
-        pytest.param(writer("shop", name="a"), ("shop", "a"), id="beside itself"),
+        pytest.param(writer(name="a", namespace="shop"), ("shop", "a"), id="cluster-scoped"),
+        pytest.param(writer("shop", name="a"), ("shop", "a"), id="in its own namespace"),
         pytest.param(
-            writer("shop", name="a", namespace="vault"), ("shop", "a"), id="never elsewhere"
+            writer("shop", name="a", namespace="vault"),
+            ("shop", "a"),
+            id="reference to another namespace",
         ),
-        pytest.param(writer(name="a"), ("default", "a"), id="nothing said"),
+        pytest.param(writer(name="a"), ("default", "a"), id="no namespace in the reference"),
         pytest.param(writer("shop"), None, id="no name"),
-        pytest.param({"metadata": {}, "spec": {}}, None, id="none"),
+        pytest.param({"metadata": {}, "spec": {}}, None, id="no reference"),
     ],
 )
-def test_what_stands_in_a_namespace_reads_no_secret_of_another(
+def test_namespaced_object_uses_a_secret_in_its_own_namespace(
     obj: dict[str, Any], place: tuple[str, str] | None
 ) -> None:
     assert connection_secret_of(obj, "default") == place

@@ -1,4 +1,4 @@
-"""Installed functions: packages, runtimes, and what is built in for them."""
+"""Installed functions: packages, runtimes and built-in substitutes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from kanister_py.wiring import read_functions
         ("", ""),
     ],
 )
-def test_a_package_is_known_without_host_tag_and_digest(package: str, want: str) -> None:
+def test_repository_has_no_host_tag_and_digest(package: str, want: str) -> None:
     assert repository_of(package) == want
 
 
@@ -53,9 +53,9 @@ def test_every_composition_function_is_offered_under_both_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", ["", ">=0.1", ">=0.2", "<0.2", ">=0.4", "v0.5.0", "v0.2.0", ">=0.5", "<0.3 >=0.2"]
+    "requested", ["", ">=0.1", ">=0.2", "<0.2", ">=0.4", "v0.5.0", "v0.2.0", ">=0.5", "<0.3 >=0.2"]
 )
-def test_a_step_gets_what_a_phase_would(asked: str) -> None:
+def test_step_gets_the_same_version_as_a_phase(requested: str) -> None:
     source = Source("kanister-py", parse_version("0.4.0"), is_ours=True)
     leaving = Listing(deprecated_in=parse_version("0.4.0"), removed_in=parse_version("0.6.0"))
     lives = {
@@ -66,7 +66,7 @@ def test_a_step_gets_what_a_phase_would(asked: str) -> None:
         "v0.5.0": leaving,
         "v0.6.0": Listing(since=parse_version("0.5.0")),
     }
-    made = [
+    built = [
         FunctionEntry(
             "function-paint",
             parse_version(text),
@@ -79,15 +79,15 @@ def test_a_step_gets_what_a_phase_would(asked: str) -> None:
         for text, listing in lives.items()
     ]
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
-    builder.add(made, default_of(made))
+    builder.add(built, default_of(built))
     entries = builder.build()
     revisions = built_in(entries).registry()
 
     def version_of_phase() -> str:
-        return str(choose_version(entries, "function-paint", asked, strict=True).chosen.version)
+        return str(choose_version(entries, "function-paint", requested, strict=True).chosen.version)
 
     def version_of_step() -> str:
-        request = RevisionRequest(version=asked)
+        request = RevisionRequest(version=requested)
         return str(choose_revision(revisions, "function-paint", request).chosen.version)
 
     try:
@@ -99,7 +99,7 @@ def test_a_step_gets_what_a_phase_would(asked: str) -> None:
         assert version_of_step() == want
 
 
-def test_a_removed_version_that_is_built_in_says_where_another_would_be_named() -> None:
+def test_removed_built_in_version_names_the_field_to_change() -> None:
     source = Source("kanister-py", parse_version("0.4.0"), is_ours=True)
     gone = Listing(removed_in=parse_version("0.3.0"), replacement=parse_version("v0.2.0"))
     entry = FunctionEntry(
@@ -113,19 +113,19 @@ def test_a_removed_version_that_is_built_in_says_where_another_would_be_named() 
     assert "set the version in functionRevisionRef.name to v0.2.0" in caught.value.message
 
 
-def test_a_stand_in_is_told_once_and_a_function_of_ours_is_none() -> None:
+def test_substitute_is_reported_once() -> None:
     names = ["function-a", "crossplane-contrib-function-a", "crossplane-contrib-function-a"]
-    assert [each.function for each in substitutes_used(names)] == ["function-a"]
+    assert [notice.function for notice in substitutes_used(names)] == ["function-a"]
 
 
 @pytest.mark.parametrize(("size", "want"), [("32Mi", 32 << 20), ("1000", 1000), ("", 0)])
-def test_a_function_says_how_large_its_answers_may_be(size: str, want: int) -> None:
+def test_function_sets_the_limit_for_its_responses(size: str, want: int) -> None:
     [revision] = installed(_function(size), read_functions().registry).revisions
     assert revision.answer_limit_bytes == want
 
 
 @pytest.mark.parametrize("size", ["much", "-1", "1m"])
-def test_a_size_that_is_none_is_a_mistake_in_the_document(size: str) -> None:
+def test_invalid_size_is_a_problem_of_the_document(size: str) -> None:
     with pytest.raises(InvalidDocument, match=r"max-answer-size.*is not a quantity"):
         installed(_function(size), read_functions().registry)
 

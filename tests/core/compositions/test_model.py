@@ -1,4 +1,4 @@
-"""Models of Compositions, as people write them and as they should not."""
+"""Models of valid and invalid Compositions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.executor.stage import composition_of
 STEP: dict[str, Any] = {"step": "a", "functionRef": {"name": "f"}}
 
 
-def test_a_step_says_all_that_it_may() -> None:
+def test_step_with_all_fields() -> None:
     [step] = composition_of(
         [
             {
@@ -68,7 +68,7 @@ def test_a_step_says_all_that_it_may() -> None:
     assert step.allowed == (AllowedResource("v1", "Pod", "x.*"),)
 
 
-def test_without_a_mode_it_is_a_pipeline_if_it_has_one_else_one_step_that_patches() -> None:
+def test_default_mode_is_pipeline_if_there_is_one_else_resources() -> None:
     assert composition_of([STEP]).steps[0].function == "f"
     value = {
         "apiVersion": "apiextensions.crossplane.io/v1",
@@ -86,7 +86,7 @@ def test_without_a_mode_it_is_a_pipeline_if_it_has_one_else_one_step_that_patche
     assert (step.input["patchSets"], step.input["resources"]) == ([{"name": "p"}], [{"name": "r"}])
 
 
-def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
+def test_fields_of_resources_mode_are_unknown_in_a_pipeline() -> None:
     environment = {"environmentConfigs": [{"ref": {"name": "zones"}}]}
     (notice,) = composition_of([STEP], environment=environment, mode="Pipeline").notices
     assert (notice.reason, notice.facts["path"]) == ("UnknownField", "spec.environment")
@@ -129,7 +129,7 @@ def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
         pytest.param(
             {"allowedExtraResources": [{"apiVersion": "v1", "kind": "Pod", "matchLabel": {}}]},
             "allowedExtraResources[0].matchLabel",
-            id="a key of a rule that nobody knows",
+            id="an unknown key of a rule",
         ),
         pytest.param(
             {
@@ -142,7 +142,7 @@ def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
                 ]
             },
             "allowedExtraResources[0].matchExpressions[0]",
-            id="a label's absence, for which no request can ask",
+            id="a rule for the absence of a label",
         ),
         pytest.param(
             {
@@ -155,17 +155,17 @@ def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
                 ]
             },
             "allowedExtraResources[0].matchExpressions[0].value",
-            id="a key of an expression that nobody knows",
+            id="an unknown key of an expression",
         ),
         pytest.param(
             {"functionRevisionSelector": {"matchLabel": {"a": "b"}}},
             "functionRevisionSelector.matchLabel",
-            id="a key of a selector that nobody knows",
+            id="an unknown key of a selector",
         ),
         pytest.param(
             {"functionRevisionSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}},
             "functionRevisionSelector.matchExpressions",
-            id="an operator that nobody knows",
+            id="an unknown operator",
         ),
         pytest.param({"maxIterations": 26}, "maxIterations", id="too many rounds"),
         pytest.param(
@@ -187,12 +187,12 @@ def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path(change: dict[str, Any], path: str) -> None:
+def test_problem_is_reported_with_its_path(change: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidDocument) as refused:
         composition_of([{**STEP, **change}])
     assert any(
-        each.path.startswith("spec.pipeline[0]") and path in each.path
-        for each in refused.value.problems
+        problem.path.startswith("spec.pipeline[0]") and path in problem.path
+        for problem in refused.value.problems
     )
 
 
@@ -200,18 +200,18 @@ def test_what_is_wrong_is_told_with_its_path(change: dict[str, Any], path: str) 
     "steps",
     [
         pytest.param([], id="none"),
-        pytest.param([{**STEP, "step": str(each)} for each in range(100)], id="a hundred"),
+        pytest.param([{**STEP, "step": str(number)} for number in range(100)], id="a hundred"),
         pytest.param([STEP, STEP], id="two of one name"),
     ],
 )
-def test_a_pipeline_has_a_few_steps_of_different_names(steps: list[dict[str, Any]]) -> None:
+def test_invalid_list_of_steps_is_refused(steps: list[dict[str, Any]]) -> None:
     with pytest.raises(InvalidDocument):
         composition_of(steps)
     with pytest.raises(InvalidDocument):
         composition_of([STEP], mode="Magic")
 
 
-def test_a_rule_is_understood_in_the_words_of_its_design() -> None:
+def test_rule_for_extra_resources_is_parsed() -> None:
     rules = [
         {"apiVersion": "example.org/v1", "kind": "Something", "name": "something-.*"},
         {"apiVersion": "v1", "kind": "ConfigMap", "matchLabels": {"tier": "*", "env": "dev|qa"}},
@@ -241,7 +241,7 @@ def test_a_selector_of_revisions_takes_expressions() -> None:
     assert str(step.revision.selector) == "channel in (alpha,beta)"
 
 
-def test_a_composition_of_a_version_that_there_is_not_is_refused_with_the_right_one() -> None:
+def test_unknown_api_version_is_refused_with_the_supported_one() -> None:
     value = {
         "apiVersion": "apiextensions.crossplane.io/v2",
         "kind": "Composition",
@@ -259,7 +259,7 @@ def test_a_composition_of_a_version_that_there_is_not_is_refused_with_the_right_
 
 
 @pytest.mark.parametrize("mode", [{"mode": "Pipeline"}, {}])
-def test_a_misspelt_pipeline_is_said_to_be_missing(mode: dict[str, str]) -> None:
+def test_misspelt_pipeline_is_reported_as_missing(mode: dict[str, str]) -> None:
     value = {
         "apiVersion": "apiextensions.crossplane.io/v1",
         "kind": "Composition",
@@ -276,7 +276,9 @@ def test_a_misspelt_pipeline_is_said_to_be_missing(mode: dict[str, str]) -> None
     assert problem.message.endswith("; did you mean it by pipline?")
 
 
-def test_a_document_without_a_kind_is_called_that() -> None:
+def test_document_without_a_kind_is_reported() -> None:
     with pytest.raises(InvalidDocument) as refused:
         parse_composition(Document.of({"apiVersion": "v1"}))
-    assert any("found a document without a kind" in each.message for each in refused.value.problems)
+    assert any(
+        "found a document without a kind" in problem.message for problem in refused.value.problems
+    )

@@ -1,4 +1,4 @@
-"""Names that must be the same whichever engine gives them."""
+"""Names that must be the same as in Crossplane."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_composed_resource_is_named_as_crossplane_names_it() -> None:
     assert child_name("cool-resource-", UID, "database") == "cool-resource-38ce86992a27"
 
 
-def test_an_xr_that_no_cluster_has_seen_gets_crossplanes_uid_and_manager() -> None:
+def test_uid_and_field_manager_of_an_xr_are_the_same_as_in_crossplane() -> None:
     uid = uid_of_rendered(BUCKET)
     assert uid == "f70ef0ce-2b73-5b7b-a497-0ba62f7c6f04"
     assert child_name("my-bucket-", uid, "bucket") == "my-bucket-8cc10c10d494"
@@ -57,7 +57,5 @@ def test_a_name_is_never_too_long_and_has_one_dash_before_its_hash(
         ("a/b", "rbac.authorization.k8s.io/v1", "ClusterRole", False),
     ],
 )
-def test_a_cluster_takes_the_name_or_not(
-    name: str, api_version: str, kind: str, want: bool
-) -> None:
+def test_validity_of_a_name(name: str, api_version: str, kind: str, want: bool) -> None:
     assert is_valid_name(name, api_version, kind) is want

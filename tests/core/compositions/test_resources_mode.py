@@ -1,4 +1,4 @@
-"""Compositions from before there were pipelines."""
+"""Compositions of the mode Resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.core.compositions.resources_mode import (
 
 
 def patched(**patch: Any) -> Any:
-    """Give what becomes of the one patch of the one resource."""
+    """Return the converted form of a patch."""
     spec = {"resources": [{"name": "db", "base": {}, "patches": [{"fromFieldPath": "a", **patch}]}]}
     return patch_and_transform_input(spec)["resources"][0]["patches"][0]
 
@@ -52,15 +52,17 @@ def patched(**patch: Any) -> Any:
         pytest.param(
             {"type": "string", "string": {"type": "TrimPrefix", "trim": "x"}},
             {"type": "string", "string": {"type": "TrimPrefix", "trim": "x"}},
-            id="what says its type itself",
+            id="an explicit type",
         ),
         pytest.param(
             {"type": "map", "map": {"a": 1}}, {"type": "map", "map": {"a": 1}}, id="a map"
         ),
-        pytest.param({"string": 3}, {"string": 3}, id="nonsense, which the function refuses"),
+        pytest.param(
+            {"string": 3}, {"string": 3}, id="an invalid value, which the function refuses"
+        ),
     ],
 )
-def test_a_transform_says_which_one_it_is(transform: dict[str, Any], want: dict[str, Any]) -> None:
+def test_type_of_a_transform_is_set(transform: dict[str, Any], want: dict[str, Any]) -> None:
     assert patched(transforms=[transform]) == {"fromFieldPath": "a", "transforms": [want]}
 
 
@@ -73,19 +75,19 @@ def test_a_transform_says_which_one_it_is(transform: dict[str, Any], want: dict[
         ({"keepMapValues": True, "appendSlice": True}, "MergeObjectsAppendArrays"),
     ],
 )
-def test_options_of_merging_become_a_policy(options: dict[str, bool], policy: str) -> None:
-    given = {"fromFieldPath": "Required", "mergeOptions": options}
-    assert patched(policy=given)["policy"] == {"fromFieldPath": "Required", "toFieldPath": policy}
+def test_merge_options_become_a_policy(options: dict[str, bool], policy: str) -> None:
+    written = {"fromFieldPath": "Required", "mergeOptions": options}
+    assert patched(policy=written)["policy"] == {"fromFieldPath": "Required", "toFieldPath": policy}
 
 
-def test_resources_and_connection_details_get_the_names_and_types_they_lack() -> None:
+def test_missing_names_and_types_are_set() -> None:
     details = [
         {"fromConnectionSecretKey": "host"},
         {"name": "port", "value": "5432"},
         {"name": "url", "fromFieldPath": "status.url"},
     ]
-    given = patch_and_transform_input({"resources": [{"base": {}, "connectionDetails": details}]})
-    assert given["resources"] == [
+    input_ = patch_and_transform_input({"resources": [{"base": {}, "connectionDetails": details}]})
+    assert input_["resources"] == [
         {
             "name": "resource-0",
             "base": {},
@@ -102,7 +104,7 @@ def test_resources_and_connection_details_get_the_names_and_types_they_lack() ->
     ]
 
 
-def test_an_environment_is_asked_for_apart_from_its_patches() -> None:
+def test_environment_becomes_a_step_of_its_own() -> None:
     configs = [{"type": "Reference", "ref": {"name": "zones"}}]
     environment = {
         "environmentConfigs": configs,

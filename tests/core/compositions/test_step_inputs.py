@@ -1,4 +1,4 @@
-"""Inputs of steps in ConfigMaps, and what can be wrong with them."""
+"""Inputs of steps in ConfigMaps and artifacts, valid and invalid."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def config_map(**data: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("ref", "found"),
+    ("ref", "stored"),
     [
         pytest.param(InputRef("c"), config_map(only="kind: A"), id="the one key"),
         pytest.param(InputRef("c", key="a"), config_map(a="kind: A", b="1"), id="its key"),
     ],
 )
-def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
-    assert input_in(ref, "shop", found) == {"kind": "A"}
+def test_input_is_parsed_as_yaml(ref: InputRef, stored: dict[str, Any]) -> None:
+    assert input_in(ref, "shop", stored) == {"kind": "A"}
 
 
 @pytest.mark.parametrize(
-    ("ref", "namespace", "found", "message"),
+    ("ref", "namespace", "stored", "message"),
     [
         pytest.param(
             InputRef("c"),
@@ -66,11 +66,11 @@ def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
         pytest.param(InputRef("c"), "shop", config_map(a="{"), "ConfigMap shop/c a", id="no YAML"),
     ],
 )
-def test_what_is_no_input_is_said_with_its_place(
-    ref: InputRef, namespace: str, found: dict[str, Any] | None, message: str
+def test_invalid_input_is_reported_with_its_place(
+    ref: InputRef, namespace: str, stored: dict[str, Any] | None, message: str
 ) -> None:
     with pytest.raises(StepInputUnusable) as caught:
-        input_in(ref, namespace, found)
+        input_in(ref, namespace, stored)
     assert message in caught.value.message
 
 
@@ -90,7 +90,7 @@ def composition(**step: Any) -> Document:
     )
 
 
-def test_a_step_says_where_its_input_stands() -> None:
+def test_reference_to_a_config_map_is_parsed() -> None:
     ref = {"configMapRef": {"name": "c", "namespace": "n", "key": "k"}}
     (step,) = parse_composition(composition(inputRef=ref)).steps
     assert step.input_ref == InputRef("c", "n", "k")
@@ -100,7 +100,7 @@ DIGEST = f"sha256:{'0' * 64}"
 PACKAGE = f"r.example.org/team/templates:v1.0.0@{DIGEST}"
 
 
-def test_an_input_in_a_registry_is_named_by_its_digest() -> None:
+def test_reference_to_an_artifact_is_parsed() -> None:
     ref = {"ociRef": {"package": PACKAGE, "path": "a.yaml", "packagePullSecrets": [{"name": "s"}]}}
     (step,) = parse_composition(composition(inputRef=ref)).steps
     package = PackageReference("r.example.org", "team/templates", "v1.0.0", DIGEST)
@@ -131,7 +131,7 @@ def test_an_input_in_a_registry_is_named_by_its_digest() -> None:
         pytest.param({"inputRef": {}}, "configMapRef: Must be given", id="nothing named"),
     ],
 )
-def test_a_reference_that_is_none_is_refused(step: dict[str, Any], message: str) -> None:
+def test_invalid_reference_is_refused(step: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidDocument) as caught:
         parse_composition(composition(**step))
     assert message in caught.value.message

@@ -160,10 +160,10 @@ MEANT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("text", MEANT)
-def test_an_expression_means_what_the_language_says(text: str) -> None:
-    found = compile_cel(text).evaluate({"object": OBJECT})
-    assert found == MEANT[text]
-    assert type(found) is type(MEANT[text])
+def test_expression_has_the_value_of_the_language_definition(text: str) -> None:
+    result = compile_cel(text).evaluate({"object": OBJECT})
+    assert result == MEANT[text]
+    assert type(result) is type(MEANT[text])
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_an_expression_means_what_the_language_says(text: str) -> None:
         "[].max()",
     ],
 )
-def test_what_means_nothing_is_an_error_and_never_an_answer(text: str) -> None:
+def test_evaluation_error_is_raised(text: str) -> None:
     with pytest.raises(CelError):
         compile_cel(text).evaluate({"object": OBJECT})
 
@@ -223,7 +223,7 @@ def test_what_means_nothing_is_an_error_and_never_an_answer(text: str) -> None:
         ("{'a' 1}", 5),
     ],
 )
-def test_what_cannot_be_read_is_refused_where_it_is_wrong(text: str, position: int) -> None:
+def test_syntax_error_has_a_position(text: str, position: int) -> None:
     with pytest.raises(CelError) as caught:
         compile_cel(text)
     assert caught.value.position == position
@@ -254,7 +254,7 @@ ROW = "[" + ",".join("1" * 25) + "]"
         pytest.param("many.all(x, !'a'.matches('x{100}' + string(x)))", id="many patterns"),
     ],
 )
-def test_an_expression_that_would_take_for_ever_is_stopped(text: str) -> None:
+def test_expensive_expression_is_stopped(text: str) -> None:
     text = text.replace("l.", f"{ROW}.")
     with pytest.raises(CelLimitExceeded):
         compile_cel(text).evaluate(HOSTILE)
@@ -286,7 +286,7 @@ HOSTILE: dict[str, Any] = {
         pytest.param("'a b'.split(' ', huge)", id="infinitely many parts"),
     ],
 )
-def test_what_is_out_of_range_is_an_error_of_the_language(text: str) -> None:
+def test_overflow_is_a_cel_error(text: str) -> None:
     with pytest.raises(CelError):
         compile_cel(text).evaluate(HOSTILE)
 
@@ -299,33 +299,31 @@ def test_what_is_out_of_range_is_an_error_of_the_language(text: str) -> None:
         pytest.param("value.matches('a')", "\ud800", id="half of a sign as a text"),
     ],
 )
-def test_a_text_that_is_no_number_and_no_unicode_is_an_error_of_the_language(
-    text: str, value: str
-) -> None:
+def test_invalid_number_or_unicode_is_a_cel_error(text: str, value: str) -> None:
     with pytest.raises(CelError):
         compile_cel(text).evaluate({"value": value})
 
 
-def test_a_pattern_is_paid_for_once_in_an_evaluation() -> None:
+def test_pattern_is_compiled_once_per_evaluation() -> None:
     assert compile_cel("many.all(x, 'abc'.matches('^a.c$'))").evaluate(HOSTILE) is True
 
 
-def test_long_chains_are_no_nesting() -> None:
+def test_long_chains_do_not_count_as_nesting() -> None:
     assert compile_cel("1" + "+1" * 5000).evaluate({}) == 5001
     assert compile_cel("!" * 5000 + "true").evaluate({}) is True
 
 
-def test_an_expression_leaves_what_it_was_given_alone() -> None:
+def test_expression_does_not_modify_its_variables() -> None:
     before = repr(OBJECT)
     compile_cel("object.spec.list + [object].map(x, x.spec.list)").evaluate({"object": OBJECT})
     assert repr(OBJECT) == before
 
 
-def test_one_expression_serves_many_threads() -> None:
+def test_expression_is_thread_safe() -> None:
     expression = compile_cel("[1, 2, 3].map(x, x * n).sum()")
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda n: expression.evaluate({"n": n}), range(200)))
-    assert found == [6 * n for n in range(200)]
+        results = list(pool.map(lambda n: expression.evaluate({"n": n}), range(200)))
+    assert results == [6 * n for n in range(200)]
 
 
 @pytest.mark.parametrize(
@@ -345,7 +343,5 @@ def test_one_expression_serves_many_threads() -> None:
         ("!x", False),
     ],
 )
-def test_what_can_say_neither_true_nor_false_is_known_before_it_is_evaluated(
-    text: str, want: bool
-) -> None:
+def test_expression_that_is_never_bool_is_detected_at_compile_time(text: str, want: bool) -> None:
     assert compile_cel(text).is_never_bool is want

@@ -31,10 +31,16 @@ SECOND = FIRST._replace(not_before=START + 70 * DAY, not_after=START + 160 * DAY
         pytest.param(AuthorityFacts(FIRST), 59, AuthorityStep.KEEP, id="two thirds of its life"),
         pytest.param(AuthorityFacts(FIRST), 60, AuthorityStep.STAGE, id="a third is left"),
         pytest.param(
-            AuthorityFacts(FIRST, SECOND), 70, AuthorityStep.KEEP, id="not everybody knows the new"
+            AuthorityFacts(FIRST, SECOND),
+            70,
+            AuthorityStep.KEEP,
+            id="the new one was published recently",
         ),
         pytest.param(
-            AuthorityFacts(FIRST, SECOND), 71, AuthorityStep.PROMOTE, id="everybody knows the new"
+            AuthorityFacts(FIRST, SECOND),
+            71,
+            AuthorityStep.PROMOTE,
+            id="the new one was published long enough",
         ),
         pytest.param(
             AuthorityFacts(SECOND, None, FIRST), 80, AuthorityStep.KEEP, id="both are trusted"
@@ -44,13 +50,11 @@ SECOND = FIRST._replace(not_before=START + 70 * DAY, not_after=START + 160 * DAY
         ),
     ],
 )
-def test_an_authority_ends_without_anybody_being_refused(
-    authority: AuthorityFacts, day: int, want: AuthorityStep
-) -> None:
+def test_rotation_of_an_authority(authority: AuthorityFacts, day: int, want: AuthorityStep) -> None:
     assert next_authority_step(authority, START + day * DAY) is want
 
 
-def test_a_new_authority_signs_at_once_where_the_old_one_is_over() -> None:
+def test_new_authority_signs_at_once_if_the_old_one_has_expired() -> None:
     late = SECOND._replace(not_before=START + LIFE)
     assert next_authority_step(AuthorityFacts(FIRST, late), START + LIFE) is AuthorityStep.PROMOTE
 
@@ -75,11 +79,11 @@ def test_a_new_authority_signs_at_once_where_the_old_one_is_over() -> None:
         ),
     ],
 )
-def test_a_certificate_is_renewed_before_it_fails(
+def test_reason_for_renewing_a_certificate(
     facts: CertificateFacts | None, names: list[str], day: int, is_ours: bool, why: str
 ) -> None:
     assert why_renew(facts, names, START + day * DAY, is_signed_by_current=is_ours) == why
 
 
-def test_nobody_prints_a_key_by_accident() -> None:
+def test_repr_does_not_contain_the_key() -> None:
     assert "secret" not in repr(KeyPair("certificate", "secret"))

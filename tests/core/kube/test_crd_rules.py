@@ -35,12 +35,12 @@ def schema(rule: str, **more: Any) -> dict[str, Any]:
         pytest.param("self.two__dash__words == 'b'", id="a name with a dash"),
     ],
 )
-def test_fields_that_cel_cannot_name_are_read_under_another_name(rule: str) -> None:
+def test_field_names_that_cel_cannot_express_are_escaped(rule: str) -> None:
     assert broken_rules({"namespace": "a", "two-words": "b"}, None, schema(rule)) == []
     assert len(broken_rules({"namespace": "b", "two-words": "a"}, None, schema(rule))) == 1
 
 
-def test_items_of_a_list_are_held_to_what_they_were_by_their_keys() -> None:
+def test_old_list_items_are_found_by_their_keys() -> None:
     before = {"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 9}]}
     after = {
         "ports": [{"name": "b", "port": 9}, {"name": "c", "port": 0}, {"name": "a", "port": 0}]
@@ -49,23 +49,23 @@ def test_items_of_a_list_are_held_to_what_they_were_by_their_keys() -> None:
     assert cause.field == "ports[2]"
 
 
-def test_members_of_a_map_are_held_to_what_they_were_by_their_names() -> None:
+def test_old_map_values_are_found_by_their_names() -> None:
     before = {"any": {"x": {"port": 2}}}
     (cause,) = broken_rules({"any": {"x": {"port": 1}, "y": {"port": 0}}}, before, schema("true"))
     assert cause.field == "any.x"
 
 
-def test_what_broke_a_rule_before_may_stay_as_it_is_until_it_is_touched() -> None:
+def test_unchanged_invalid_value_is_accepted() -> None:
     strict = schema("self.namespace != 'old'")
     assert broken_rules({"namespace": "old"}, {"namespace": "old"}, strict) == []
     assert len(broken_rules({"namespace": "old", "any": {}}, {"namespace": "old"}, strict)) == 1
 
 
-def test_a_rule_that_cannot_be_judged_refuses() -> None:
+def test_rule_with_an_evaluation_error_refuses_the_object() -> None:
     (cause,) = broken_rules({}, None, schema("self.namespace == 'a'"))
     assert cause.field == "<nil>"
 
 
-def test_a_rule_that_is_no_cel_is_named_with_its_place() -> None:
+def test_invalid_rule_is_reported_with_its_path() -> None:
     (cause,) = unreadable_rules({"properties": {"spec": schema("self.")}}, "root")
     assert cause.field == f"root.properties[spec].{RULES}[0].rule"

@@ -1,4 +1,4 @@
-"""Differences between two values of JSON, by path."""
+"""Differences between two JSON values, by path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from kanister_py.core.kube.differences import differences_of
         pytest.param({"a": 1}, {"a": 1}, [], id="nothing"),
         pytest.param({"a": 1}, {"a": 2}, ["~ a: 1 -> 2"], id="a value"),
         pytest.param({"a": 1}, {"a": True}, ["~ a: 1 -> true"], id="a kind of value"),
-        pytest.param({}, {"a": {"b": 1}}, ['+ a: {"b": 1}'], id="a part that came, whole"),
+        pytest.param(
+            {}, {"a": {"b": 1}}, ['+ a: {"b": 1}'], id="an added object is one difference"
+        ),
         pytest.param({"a": None}, {}, ["- a: null"], id="a null that went"),
         pytest.param({"a": [1, 2]}, {"a": [1]}, ["- a[1]: 2"], id="an item that went"),
         pytest.param(
@@ -27,6 +29,6 @@ from kanister_py.core.kube.differences import differences_of
         pytest.param({"a": "x" * 99}, {}, [f'- a: "{"x" * 58}…'], id="a long text, cut"),
     ],
 )
-def test_differences_are_told_by_their_paths(before: Any, after: Any, want: list[str]) -> None:
-    found = differences_of(before, after)
-    assert [str(each) for each in found] == want
+def test_differences_are_listed_by_path(before: Any, after: Any, want: list[str]) -> None:
+    differences = differences_of(before, after)
+    assert [str(difference) for difference in differences] == want

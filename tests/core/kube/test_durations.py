@@ -13,10 +13,10 @@ from kanister_py.core.kube.durations import InvalidDuration, parse_duration
         pytest.param("9223372037s", id="a little too long"),
     ],
 )
-def test_a_duration_that_nothing_can_hold_is_refused(text: str) -> None:
+def test_duration_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(InvalidDuration):
         parse_duration(text)
 
 
-def test_digits_that_no_clock_shows_change_nothing() -> None:
+def test_digits_below_a_nanosecond_are_ignored() -> None:
     assert parse_duration("0" * 5_000 + "1." + "3" * 5_000 + "s") == 1_333_333_333

@@ -1,4 +1,4 @@
-"""Field paths of compositions: what is at one, and the errors where nothing is."""
+"""Field paths of compositions: values and errors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FORCE_APPEND = MergeOptions(append_slice=True)
         ("", ()),
     ],
 )
-def test_a_path_is_read_as_people_write_it(text: str, steps: tuple[str | int, ...]) -> None:
+def test_path_is_parsed(text: str, steps: tuple[str | int, ...]) -> None:
     assert parse_field_path(text).steps == steps
     assert parse_field_path(text).text == text
 
@@ -82,13 +82,13 @@ def test_a_path_is_read_as_people_write_it(text: str, steps: tuple[str | int, ..
         ("é..b", "unexpected '.' at position 3"),
     ],
 )
-def test_a_path_that_is_none_says_at_which_byte(text: str, why: str) -> None:
+def test_invalid_path_is_reported_with_its_position(text: str, why: str) -> None:
     with pytest.raises(FieldPathError) as failed:
         parse_field_path(text)
     assert str(failed.value) == f'cannot parse path "{text}": {why}'
 
 
-def test_a_path_in_an_error_is_spelled_out() -> None:
+def test_error_contains_the_formatted_path() -> None:
     with pytest.raises(FieldPathError) as failed:
         parse_field_path('a"\\\n\x00\x85\ue000..b')
     assert str(failed.value).startswith('cannot parse path "a\\"\\\\\\n\\x00\\u0085\\ue000..b": ')
@@ -107,7 +107,7 @@ def test_a_path_in_an_error_is_spelled_out() -> None:
         ("", None),
     ],
 )
-def test_what_is_at_a_path_is_found(text: str, value: Any) -> None:
+def test_value_at_a_path_is_returned(text: str, value: Any) -> None:
     assert parse_field_path(text).get(OBJECT) == value
 
 
@@ -122,7 +122,7 @@ def test_what_is_at_a_path_is_found(text: str, value: Any) -> None:
         ("metadata.annotations[*]", "metadata.annotations[*]: no such field"),
     ],
 )
-def test_what_is_not_there_may_come_later(text: str, message: str) -> None:
+def test_absent_value_is_not_found(text: str, message: str) -> None:
     with pytest.raises(FieldNotFound) as failed:
         parse_field_path(text).get(OBJECT)
     assert str(failed.value) == message
@@ -139,7 +139,7 @@ def test_what_is_not_there_may_come_later(text: str, message: str) -> None:
         ("[0]", ": not an array"),
     ],
 )
-def test_what_cannot_be_there_is_another_error(text: str, message: str) -> None:
+def test_path_that_does_not_fit_is_an_error(text: str, message: str) -> None:
     with pytest.raises(FieldPathError) as failed:
         parse_field_path(text).get(OBJECT)
     assert str(failed.value) == message
@@ -162,7 +162,7 @@ def test_what_cannot_be_there_is_another_error(text: str, message: str) -> None:
         ({}, "a[*]", {"a": {"*": 1}}),
     ],
 )
-def test_what_is_missing_on_the_way_is_made(
+def test_missing_parents_are_created(
     before: dict[str, Any], text: str, after: dict[str, Any]
 ) -> None:
     changed = copy.deepcopy(before)
@@ -183,7 +183,7 @@ def test_what_is_missing_on_the_way_is_made(
         ({}, "a[4294967295].b", "index 4294967295 is greater than max allowed index 1024"),
     ],
 )
-def test_what_is_in_the_way_is_not_overwritten(
+def test_parent_of_another_type_is_not_overwritten(
     before: dict[str, Any], text: str, message: str
 ) -> None:
     changed = copy.deepcopy(before)
@@ -206,8 +206,8 @@ def test_what_is_in_the_way_is_not_overwritten(
         ("spec.region", ["spec.region"]),
     ],
 )
-def test_a_wildcard_stands_for_what_is_there(text: str, paths: list[str]) -> None:
-    assert [str(each) for each in parse_field_path(text).expand(OBJECT)] == paths
+def test_wildcard_expands_to_existing_fields(text: str, paths: list[str]) -> None:
+    assert [str(path) for path in parse_field_path(text).expand(OBJECT)] == paths
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_wildcard_stands_for_what_is_there(text: str, paths: list[str]) -> Non
         ),
     ],
 )
-def test_a_wildcard_over_what_has_no_members_is_an_error(
+def test_wildcard_over_a_scalar_is_an_error(
     text: str, error: type[FieldPathError], message: str
 ) -> None:
     with pytest.raises(FieldPathError) as failed:
@@ -249,14 +249,14 @@ def test_a_wildcard_over_what_has_no_members_is_an_error(
     assert str(failed.value) == message
 
 
-def test_a_wildcard_takes_members_by_the_name_a_path_can_write() -> None:
+def test_wildcard_ignores_quotes_around_names() -> None:
     assert parse_field_path("a[*]").expand({"a": {"'quoted'": 1}}) == []
-    assert [str(each) for each in parse_field_path("a[*]").expand({"a": {"*": 1}})] == ["a[*]"]
+    assert [str(path) for path in parse_field_path("a[*]").expand({"a": {"*": 1}})] == ["a[*]"]
     with pytest.raises(FieldPathError, match=r'^cannot parse path "a\.": '):
         parse_field_path("a[*]").expand({"a": {"": 1}})
 
 
-def test_members_that_look_alike_without_quotes_do_not_multiply_for_ever() -> None:
+def test_expansion_of_names_with_quotes_is_bounded() -> None:
     alike = ["'" * count + "a" for count in range(12)]
     level: Any = 1
     for _ in range(12):
@@ -266,19 +266,19 @@ def test_members_that_look_alike_without_quotes_do_not_multiply_for_ever() -> No
 
 
 @pytest.mark.parametrize(
-    ("there", "coming", "options", "merged"),
+    ("present", "incoming", "options", "merged"),
     [
-        pytest.param({"k": 1}, {"k": 2, "n": 3}, KEEP, {"k": 1, "n": 3}, id="what is there wins"),
+        pytest.param({"k": 1}, {"k": 2, "n": 3}, KEEP, {"k": 1, "n": 3}, id="existing values win"),
         pytest.param({"k": ""}, {"k": "x"}, KEEP, {"k": "x"}, id="but not when it is empty"),
         pytest.param({"k": 0}, {"k": 5}, KEEP, {"k": 5}, id="and zero is empty"),
-        pytest.param({"k": 1}, {"k": None}, KEEP, {"k": 1}, id="null says nothing"),
+        pytest.param({"k": 1}, {"k": None}, KEEP, {"k": 1}, id="null is ignored"),
         pytest.param({"k": 1}, {"k": None}, FORCE, {"k": None}, id="unless forced"),
         pytest.param({"k": 1, "o": 1}, {"k": 2}, FORCE, {"k": 2, "o": 1}, id="forced maps merge"),
         pytest.param([1], [2], KEEP, [1], id="a list that is there wins"),
         pytest.param([], [2], KEEP, [2], id="an empty one does not"),
-        pytest.param([1, 2], [2, 3], KEEP_APPEND, [1, 2, 3], id="appended is what is new"),
+        pytest.param([1, 2], [2, 3], KEEP_APPEND, [1, 2, 3], id="only new items are appended"),
         pytest.param([1], [1.0], FORCE_APPEND, [1, 1.0], id="a number of another type is new"),
-        pytest.param([True], [1], FORCE_APPEND, [True, 1], id="a number is no bool"),
+        pytest.param([True], [1], FORCE_APPEND, [True, 1], id="a number is not a bool"),
         pytest.param(
             {"l": [1, 2]}, {"l": [2]}, KEEP_APPEND, {"l": [1, 2, 2]}, id="further in all is"
         ),
@@ -288,18 +288,18 @@ def test_members_that_look_alike_without_quotes_do_not_multiply_for_ever() -> No
         pytest.param("s", {"k": 1}, KEEP, "s", id="kept, a text stays"),
         pytest.param("s", "t", FORCE_APPEND, "t", id="texts are replaced"),
         pytest.param(None, {"k": 1}, KEEP, {"k": 1}, id="nothing there"),
-        pytest.param({"k": 1}, None, KEEP, None, id="null comes"),
+        pytest.param({"k": 1}, None, KEEP, None, id="a new null"),
         pytest.param([{"a": [1]}], [{"a": [1]}], FORCE_APPEND, [{"a": [1]}], id="deeply equal"),
     ],
 )
-def test_values_meet(there: Any, coming: Any, options: MergeOptions, merged: Any) -> None:
-    found = merge_values(copy.deepcopy(there), coming, options)
-    assert found == merged
-    assert repr(found) == repr(merged)
+def test_values_are_merged(present: Any, incoming: Any, options: MergeOptions, merged: Any) -> None:
+    merged_values = merge_values(copy.deepcopy(present), incoming, options)
+    assert merged_values == merged
+    assert repr(merged_values) == repr(merged)
 
 
 @pytest.mark.parametrize(
-    ("there", "go_type"),
+    ("present", "go_type"),
     [
         ("s", "string"),
         ({"k": 1}, "map[string]interface {}"),
@@ -308,16 +308,16 @@ def test_values_meet(there: Any, coming: Any, options: MergeOptions, merged: Any
         (True, "bool"),
     ],
 )
-def test_a_list_cannot_be_appended_to_something_else(there: Any, go_type: str) -> None:
+def test_a_list_cannot_be_appended_to_something_else(present: Any, go_type: str) -> None:
     with pytest.raises(FieldPathError) as failed:
-        merge_values(there, [1], KEEP_APPEND)
+        merge_values(present, [1], KEEP_APPEND)
     assert str(failed.value) == (
         "failed to merge values: cannot append two slices with different type "
         f"([]interface {{}}, {go_type})"
     )
 
 
-def test_a_path_that_is_asked_for_again_was_read_once() -> None:
+def test_parsed_paths_are_cached() -> None:
     assert parse_field_path("spec.once.only") is parse_field_path("spec.once.only")
 
 
@@ -337,25 +337,23 @@ def _outcome(ask: Callable[[Any], Any]) -> Any:
 
 
 class TestPaths:
-    """A path that is written and read again is the same path."""
+    """Properties of paths for generated objects."""
 
     @given(_STEPS)
-    def test_written_and_read(self, steps: tuple[str | int, ...]) -> None:
+    def test_formatting_and_parsing_keeps_the_path(self, steps: tuple[str | int, ...]) -> None:
         assert parse_field_path(str(FieldPath(steps))).steps == steps
 
     @given(_STEPS, st.integers())
-    def test_what_was_set_is_there(self, steps: tuple[str | int, ...], value: int) -> None:
+    def test_set_value_is_returned_by_get(self, steps: tuple[str | int, ...], value: int) -> None:
         obj: dict[str, Any] = {}
         FieldPath(steps).set(obj, value)
         assert FieldPath(steps).get(obj) == value
 
     @given(st.lists(st.sampled_from(["spec", "map", "k", "null", "names", "objs", "?", 0, 1])))
-    def test_to_look_for_something_is_to_ask_for_it_if_it_is_there(
-        self, steps: list[str | int]
-    ) -> None:
+    def test_find_is_get_with_none_for_absent_values(self, steps: list[str | int]) -> None:
         path = FieldPath(tuple(steps))
-        asked = _outcome(path.get)
-        assert _outcome(path.find) == (None if asked is FieldNotFound else asked)
+        outcome = _outcome(path.get)
+        assert _outcome(path.find) == (None if outcome is FieldNotFound else outcome)
 
     @given(st.text(alphabet=".[]'\"*a1é", max_size=12))
     def test_any_text_is_a_path_or_an_error(self, text: str) -> None:

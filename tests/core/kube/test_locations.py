@@ -1,4 +1,4 @@
-"""Locations of object stores, as Profiles write them in every way they can."""
+"""Locations of object stores in all forms of Profiles."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def secret(**data: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_secret_of_each_kind_is_a_credential(
+def test_credential_is_read_from_a_secret_of_any_kind(
     kind: str, held: dict[str, Any], want: Credential
 ) -> None:
     assert read_location({"type": kind, "bucket": "b"}, secret=held).credential == want
 
 
-def test_a_profile_is_read_as_templates_print_it() -> None:
+def test_printed_profile_is_parsed() -> None:
     printed = {
         "Location": {
             "type": "s3Compliant",
@@ -89,7 +89,7 @@ def test_a_profile_without_a_location_is_refused(printed: Any) -> None:
         read_printed_profile(printed)
 
 
-def test_a_location_of_another_type_is_refused_with_those_there_are() -> None:
+def test_unknown_location_type_is_refused_with_the_supported_ones() -> None:
     with pytest.raises(
         InvalidProfile, match=r"'ftp' is not supported; use one of s3Compliant, gcs"
     ):
@@ -106,17 +106,17 @@ def test_a_location_of_another_type_is_refused_with_those_there_are() -> None:
         ("p", "", "p"),
     ],
 )
-def test_a_path_stands_below_the_prefix(prefix: str, path: str, key: str) -> None:
+def test_key_starts_with_the_prefix(prefix: str, path: str, key: str) -> None:
     assert Location(StoreKind.S3, "b", prefix=prefix).key_of(path) == key
 
 
-def test_a_path_cannot_lead_out() -> None:
+def test_path_cannot_leave_the_location() -> None:
     with pytest.raises(InvalidProfile):
         Location(StoreKind.S3, "b", prefix="p").key_of("../other")
 
 
 @pytest.mark.parametrize("kind", StoreKind)
-def test_a_folder_stands_in_for_stores_of_every_kind_and_for_no_folder_that_does(
+def test_folder_replaces_stores_of_every_kind_once(
     kind: StoreKind,
 ) -> None:
     placed = Location(kind, "b", "/srv/store", prefix="p").in_folder("/stands/in")
@@ -134,13 +134,13 @@ def test_a_folder_stands_in_for_stores_of_every_kind_and_for_no_folder_that_does
         pytest.param("", "/in/file", id="of none"),
     ],
 )
-def test_folders_with_one_bucket_name_are_apart_where_another_stands_in(
+def test_replaced_folders_with_the_same_bucket_name_stay_separate(
     endpoint: str, place: str
 ) -> None:
     placed = Location(StoreKind.FILE, "backups", endpoint).in_folder("/in")
     assert (placed.endpoint, placed.in_folder("/in")) == (place, placed)
 
 
-def test_no_secret_is_ever_printed() -> None:
+def test_repr_contains_no_secret() -> None:
     location = Location(StoreKind.S3, "b", credential=Credential("k", "s3cret"))
     assert "s3cret" not in f"{location!r} {location}"

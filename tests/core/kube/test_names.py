@@ -1,4 +1,4 @@
-"""Names that fit where they go, and run keys that stay the same."""
+"""Validation and generation of names, and stable run keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kanister_py.core.kube.names import (
 )
 
 
-def test_names_are_told_from_what_are_none() -> None:
+def test_validity_of_names() -> None:
     for good in ("a", "a-b", "0", "a" * 63):
         assert dns_label_problem(good) == ""
     for bad in ("", "A", "a.b", "-a", "a-", "a" * 64, "a\n"):
@@ -25,7 +25,7 @@ def test_names_are_told_from_what_are_none() -> None:
         assert dns_subdomain_problem(bad)
 
 
-def test_label_keys_and_values_are_told_from_what_are_none() -> None:
+def test_validity_of_label_keys_and_values() -> None:
     for good in ("app", "example.org/app", "A_b.c-d"):
         assert label_key_problem(good) == ""
     for bad in ("", "/a", "a/", "a/b/c", "-a", "Example.org/a", "a" * 64):
@@ -36,16 +36,16 @@ def test_label_keys_and_values_are_told_from_what_are_none() -> None:
         assert label_value_problem(bad)
 
 
-def test_a_generated_name_fits_a_label_however_long_its_beginning() -> None:
+def test_generated_name_is_a_valid_label() -> None:
     assert generate_name("job-", lambda signs: signs[0]) == "job-bbbbb"
     assert len(generate_name("x" * 100, lambda signs: signs[0])) == 63
 
 
-def test_parts_are_not_read_as_one_text() -> None:
+def test_short_hash_separates_its_parts() -> None:
     assert short_hash("ab", "c") != short_hash("a", "bc")
 
 
-def test_a_run_key_names_one_attempt_at_one_phase() -> None:
+def test_run_key_identifies_one_attempt_at_a_phase() -> None:
     want = hashlib.sha256(b"uid/0/2/1/pod").hexdigest()[:20]
     assert run_key("uid", 0, 2, 1, "pod") == want
     keys = {

@@ -1,4 +1,4 @@
-"""OpenAPI schemas: one kind of many, whole."""
+"""OpenAPI schemas: lookup by kind, with inlined references."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ def document(**schemas: Any) -> dict[str, Any]:
 
 
 def test_a_kind_is_found_by_group_version_and_kind() -> None:
-    found = document(Other=of_kinds("Bucket", group="other.org"), Bucket=of_kinds("Bucket", a=1))
-    assert (schema_of_kind(found, "example.org/v1", "Bucket") or {})["a"] == 1
-    assert schema_of_kind(found, "example.org/v2", "Bucket") is None
+    schemas = document(Other=of_kinds("Bucket", group="other.org"), Bucket=of_kinds("Bucket", a=1))
+    assert (schema_of_kind(schemas, "example.org/v1", "Bucket") or {})["a"] == 1
+    assert schema_of_kind(schemas, "example.org/v2", "Bucket") is None
     assert schema_of_kind(document(Pod=of_kinds("Pod", group="")), "v1", "Pod") is not None
     assert schema_of_kind({}, "v1", "Pod") is None
 
 
-def test_what_belongs_to_several_kinds_is_none_of_them() -> None:
-    found = document(Options=of_kinds("Bucket", "Pail"))
-    assert schema_of_kind(found, "example.org/v1", "Bucket") is None
+def test_schema_of_several_kinds_is_skipped() -> None:
+    schemas = document(Options=of_kinds("Bucket", "Pail"))
+    assert schema_of_kind(schemas, "example.org/v1", "Bucket") is None
 
 
-def test_what_is_referred_to_stands_in_its_place_every_time() -> None:
+def test_references_are_inlined() -> None:
     part = {"$ref": "#/components/schemas/Part"}
-    found = document(
+    schemas = document(
         Bucket=of_kinds("Bucket", properties={"a": {"allOf": [part], "default": {}}, "b": part}),
         Part={"properties": {"leaf": {"$ref": "#/components/schemas/Leaf"}}},
         Leaf={"type": "string"},
     )
-    whole = {"properties": {"leaf": {"type": "string"}}}
-    schema = schema_of_kind(found, "example.org/v1", "Bucket")
+    inlined = {"properties": {"leaf": {"type": "string"}}}
+    schema = schema_of_kind(schemas, "example.org/v1", "Bucket")
     assert schema is not None
-    assert schema["properties"] == {"a": {"allOf": [whole], "default": {}}, "b": whole}
+    assert schema["properties"] == {"a": {"allOf": [inlined], "default": {}}, "b": inlined}
 
 
-def test_what_refers_to_itself_or_to_nothing_ends_there() -> None:
-    found = document(
+def test_recursive_and_missing_references_become_empty_schemas() -> None:
+    schemas = document(
         Bucket=of_kinds(
             "Bucket",
             properties={
@@ -53,6 +53,6 @@ def test_what_refers_to_itself_or_to_nothing_ends_there() -> None:
             },
         )
     )
-    schema = schema_of_kind(found, "example.org/v1", "Bucket")
+    schema = schema_of_kind(schemas, "example.org/v1", "Bucket")
     assert schema is not None
     assert schema["properties"] == {"again": {}, "gone": {}}

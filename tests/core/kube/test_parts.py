@@ -1,4 +1,4 @@
-"""Parts of an object, read alike whether they are there, empty or missing."""
+"""Accessors for present, empty and missing parts of an object."""
 
 from __future__ import annotations
 
@@ -31,21 +31,19 @@ _READERS = [
         pytest.param({"metadata": None, "spec": None, "status": None}, id="null"),
     ],
 )
-def test_what_an_object_does_not_have_reads_as_empty(
-    read: Callable[[dict[str, Any]], Any], obj: dict[str, Any]
-) -> None:
-    found = read(obj)
-    assert found is not None
-    assert not found
+def test_missing_part_is_empty(read: Callable[[dict[str, Any]], Any], obj: dict[str, Any]) -> None:
+    part = read(obj)
+    assert part is not None
+    assert not part
 
 
-def test_what_is_null_inside_reads_as_empty_too() -> None:
+def test_null_part_is_empty() -> None:
     named = ("name", "namespace", "labels", "annotations", "ownerReferences")
     obj = {"metadata": dict.fromkeys(named), "status": {"conditions": None}}
     assert [read(obj) for read in _READERS[3:]] == ["", "", {}, {}, (), ()]
 
 
-def test_what_an_object_has_is_read_from_its_place() -> None:
+def test_existing_part_is_returned() -> None:
     metadata = {
         "name": "db",
         "namespace": "shop",
@@ -67,17 +65,17 @@ def test_what_an_object_has_is_read_from_its_place() -> None:
     ]
 
 
-def test_a_name_is_a_text_whatever_a_file_says() -> None:
+def test_name_is_always_a_string() -> None:
     obj = {"metadata": {"name": 5, "namespace": True}}
     assert (parts.name_of(obj), parts.namespace_of(obj)) == ("5", "True")
 
 
-def test_a_condition_that_is_not_there_is_empty_and_not_true() -> None:
+def test_missing_condition_is_empty_and_not_true() -> None:
     ready, synced = {"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}
     obj = {"status": {"conditions": [ready, synced]}}
     assert parts.condition_of(obj, "Synced") == synced
     assert parts.condition_of(obj, "Healthy") == {}
-    assert [parts.is_true(obj, each) for each in ("Ready", "Synced", "Healthy")] == [
+    assert [parts.is_true(obj, name) for name in ("Ready", "Synced", "Healthy")] == [
         True,
         False,
         False,

@@ -1,4 +1,4 @@
-"""Patches of objects, which change what they name and nothing else."""
+"""Merge patches and JSON patches."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ json_values = st.recursive(
         ({"a": "foo"}, None, None),
     ],
 )
-def test_merge_patches_work_as_their_standard_shows(target: Any, patch: Any, want: Any) -> None:
+def test_merge_patch_examples_of_the_rfc(target: Any, patch: Any, want: Any) -> None:
     assert merge_patched(target, patch) == want
 
 
 @given(json_values, json_values)
-def test_a_merge_patch_leaves_its_target_as_it_was(before: Any, patch: Any) -> None:
+def test_merge_patch_does_not_modify_its_target(before: Any, patch: Any) -> None:
     kept = copy.deepcopy(before)
     merge_patched(before, patch)
     assert before == kept
 
 
 @given(json_values)
-def test_a_copy_is_equal_and_shares_nothing(value: Any) -> None:
+def test_copy_is_equal_and_independent(value: Any) -> None:
     copied = copy_json(value)
     assert copied == value
     assert isinstance(value, str | int) or copied is not value
@@ -71,7 +71,7 @@ def test_a_copy_is_equal_and_shares_nothing(value: Any) -> None:
         ({"a": 1}, [{"op": "replace", "path": "", "value": 2}], 2),
     ],
 )
-def test_json_patches_do_each_operation(target: Any, operations: Any, want: Any) -> None:
+def test_json_patch_operations(target: Any, operations: Any, want: Any) -> None:
     assert json_patched(target, operations) == want
 
 
@@ -91,7 +91,7 @@ def test_json_patches_do_each_operation(target: Any, operations: Any, want: Any)
         {"op": "add", "path": "/a/b/c", "value": 1},
     ],
 )
-def test_a_json_patch_that_cannot_be_done_is_refused(operation: dict[str, Any]) -> None:
+def test_invalid_json_patch_is_refused(operation: dict[str, Any]) -> None:
     target = {"a": 1, "l": [1]}
     with pytest.raises(InvalidPatch):
         json_patched(target, [{"op": "remove", "path": "/l/0"}, operation])

@@ -33,8 +33,8 @@ def duration(row: dict[str, Any]) -> Any:
 
 
 def quantity(row: dict[str, Any]) -> Any:
-    found = parse_quantity(row["text"])
-    return [str(found), str(int(found))][: len(row.get("want", "  "))]
+    parsed = parse_quantity(row["text"])
+    return [str(parsed), str(int(parsed))][: len(row.get("want", "  "))]
 
 
 def selector(row: dict[str, Any]) -> Any:
@@ -60,12 +60,12 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-def test_something_of_everything_is_recorded() -> None:
+def test_every_function_has_recorded_answers() -> None:
     assert {row["about"] for row in RECORDED["rows"]} == ANSWERS.keys()
 
 
 @pytest.mark.parametrize("about", sorted(ANSWERS))
-def test_every_recorded_answer_is_ours_too(about: str) -> None:
+def test_answers_equal_the_recorded_ones(about: str) -> None:
     different = []
     for row in RECORDED["rows"]:
         if row["about"] != about:
@@ -76,9 +76,9 @@ def test_every_recorded_answer_is_ours_too(about: str) -> None:
         except UsageError as error:
             # A text error is compared where people see it: durations and JSONPath.
             got = {"error": error.message if isinstance(row.get("error"), str) else True}
-        wanted = {key: row[key] for key in ("want", "error") if key in row}
-        if isinstance(wanted.get("error"), str):
-            wanted["error"] = wanted["error"].removeprefix("parse: ")
-        if got != wanted:
+        expected = {key: row[key] for key in ("want", "error") if key in row}
+        if isinstance(expected.get("error"), str):
+            expected["error"] = expected["error"].removeprefix("parse: ")
+        if got != expected:
             different.append((row, got))
     assert different == []

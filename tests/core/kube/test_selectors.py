@@ -1,4 +1,4 @@
-"""Label selectors as objects hold them: what is none is refused, of whatever type."""
+"""Label selectors in objects, valid and invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kanister_py.core.kube.selectors import InvalidSelector, label_selector_of
         ),
     ],
 )
-def test_a_selector_is_read(selector: dict[str, Any], want: str) -> None:
+def test_selector_is_parsed(selector: dict[str, Any], want: str) -> None:
     assert str(label_selector_of(selector)) == want
 
 
@@ -52,7 +52,7 @@ def expressed(**expression: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_no_selector_says_why(selector: Any, why: str) -> None:
+def test_invalid_selector_is_reported(selector: Any, why: str) -> None:
     with pytest.raises(InvalidSelector) as caught:
         label_selector_of(selector)
     assert why in caught.value.why

@@ -1,4 +1,4 @@
-"""Activation: the revisions of a function that are meant to serve."""
+"""Activation: the choice of a function's active revisions."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def inactive(number: int) -> FunctionRevision:
         ),
     ],
 )
-def test_the_highest_numbers_are_active_and_nothing_breaks_before_the_new_is_made(
+def test_highest_revisions_become_active_without_an_interruption(
     revisions: list[FunctionRevision], limit: int, want: Activation
 ) -> None:
     assert plan_activation(revisions, limit) == want
 
 
-def test_under_manual_nobody_touches_what_is_active() -> None:
+def test_manual_policy_changes_nothing() -> None:
     revisions = [serving(1), inactive(2), serving(3)]
     assert plan_activation(revisions, 1, ActivationPolicy.MANUAL) == Activation()
 
@@ -82,14 +82,14 @@ KINDS = st.sampled_from([serving, starting, inactive])
 
 
 @given(st.lists(KINDS, max_size=8), st.integers(1, 4))
-def test_what_serves_is_never_less_than_before_for_want_of_the_new(
+def test_activation_never_removes_the_last_routable_revision(
     kinds: list[object], limit: int
 ) -> None:
-    """Make before break: the lowest goes only when the newest is routable."""
+    """The lowest revision is deactivated only when the newest is routable."""
     revisions = [kind(number) for number, kind in enumerate(kinds, start=1)]  # type: ignore[operator]  # hypothesis hides the type
     plan = plan_activation(revisions, limit)
-    before = [each for each in revisions if each.is_routable]
-    after = [each for each in before if each.name not in plan.deactivate]
+    before = [revision for revision in revisions if revision.is_routable]
+    after = [revision for revision in before if revision.name not in plan.deactivate]
     assert bool(after) == bool(before)
     active = {e.name for e in revisions if e.desired_state is DesiredState.ACTIVE}
     assert len(active | set(plan.activate)) - len(plan.deactivate) <= limit + 1
@@ -109,8 +109,8 @@ def test_what_serves_is_never_less_than_before_for_want_of_the_new(
         pytest.param(1, -1, True, ["revisionHistoryLimit"], id="a negative history"),
     ],
 )
-def test_limits_that_cannot_be_kept_are_named(
+def test_invalid_limits_are_reported(
     active: int | None, history: int | None, is_function: bool, wrong: list[str]
 ) -> None:
-    found = problems_of_limits(active, history, is_function=is_function)
-    assert [field for field, _message in found] == wrong
+    problems = problems_of_limits(active, history, is_function=is_function)
+    assert [field for field, _message in problems] == wrong

@@ -16,7 +16,7 @@ from kanister_py.core.revisions.collection import (
 FIVE = [Revision(f"r{number}", number) for number in range(1, 6)]
 
 
-def test_the_newest_are_kept_and_the_oldest_go_first() -> None:
+def test_newest_are_kept_and_oldest_are_removed_first() -> None:
     plan = plan_collection(FIVE, 2)
     assert plan.removed == ("r1", "r2", "r3")
     assert plan.kept == (
@@ -25,14 +25,14 @@ def test_the_newest_are_kept_and_the_oldest_go_first() -> None:
     )
 
 
-def test_what_is_in_use_stays_and_says_why() -> None:
+def test_used_revision_is_kept_with_its_reasons() -> None:
     used = [FIVE[0]._replace(uses=("held by XBucket/a",)), *FIVE[1:]]
     plan = plan_collection(used, 1)
     assert plan.removed == ("r2", "r3", "r4")
     assert plan.kept[-1] == KeptRevision("r1", ("held by XBucket/a",))
 
 
-def test_without_a_limit_all_stay() -> None:
+def test_without_a_limit_all_are_kept() -> None:
     assert plan_collection(FIVE, 0).removed == ()
 
 
@@ -48,7 +48,7 @@ def test_the_newest_and_the_used_are_never_removed(used: list[bool], limit: int)
     ]
     removed = set(plan_collection(revisions, limit).removed)
     assert revisions[-1].name not in removed
-    assert not removed & {each.name for each in revisions if each.uses}
+    assert not removed & {revision.name for revision in revisions if revision.uses}
 
 
 def test_many_users_are_counted_not_listed() -> None:

@@ -26,16 +26,18 @@ DIGEST = "sha256:" + "a" * 64
         pytest.param(f"r.io/t/f@{DIGEST}", DIGEST, id="the digest"),
     ],
 )
-def test_a_function_of_the_same_repository_answers(package: str, versions: str) -> None:
-    there = Installed("f", parse_package_reference(package))
-    assert answers(Dependency("r.io/t/f", versions), [there]) == there
+def test_function_of_the_same_repository_satisfies_a_dependency(
+    package: str, versions: str
+) -> None:
+    installed = Installed("f", parse_package_reference(package))
+    assert answers(Dependency("r.io/t/f", versions), [installed]) == installed
 
 
-def test_one_of_another_repository_does_not_and_another_version_is_in_the_way() -> None:
-    there = Installed("f", parse_package_reference("r.io/t/f:v1.2.0"))
-    assert answers(Dependency("r.io/other/f", ">=v1.0.0"), [there]) is None
+def test_another_repository_is_ignored_and_another_version_conflicts() -> None:
+    installed = Installed("f", parse_package_reference("r.io/t/f:v1.2.0"))
+    assert answers(Dependency("r.io/other/f", ">=v1.0.0"), [installed]) is None
     with pytest.raises(DependencyUnresolved, match=r"Function f is r\.io/t/f:v1\.2\.0"):
-        answers(Dependency("r.io/t/f", ">=v2.0.0"), [there])
+        answers(Dependency("r.io/t/f", ">=v2.0.0"), [installed])
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_one_of_another_repository_does_not_and_another_version_is_in_the_way() 
         pytest.param(DIGEST, f"r.io/f@{DIGEST}", id="a digest needs no tag"),
     ],
 )
-def test_the_highest_version_that_fits_is_installed(versions: str, want: str) -> None:
+def test_highest_matching_version_is_installed(versions: str, want: str) -> None:
     tags = ["latest", "v1.9.0", "v1.10.0", "v1.11.0-rc.1", "nightly"]
     assert package_for(Dependency("r.io/f", versions), tags) == want
 

@@ -1,4 +1,4 @@
-"""Identity of revisions: content and labels; and their numbers."""
+"""Identity of revisions (content and labels), and their numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LABELS = {"channel": "alpha"}
         ),
     ],
 )
-def test_what_says_the_same_is_the_same_revision(spec: Any, labels: Any) -> None:
+def test_equal_content_has_the_same_identity(spec: Any, labels: Any) -> None:
     assert composition_identity(spec, labels) == composition_identity(SPEC, LABELS)
 
 
@@ -54,22 +54,22 @@ def test_what_says_the_same_is_the_same_revision(spec: Any, labels: Any) -> None
         pytest.param(SPEC, None, id="no labels"),
     ],
 )
-def test_another_spec_or_label_is_another_revision(spec: Any, labels: Any) -> None:
+def test_other_spec_or_label_has_another_identity(spec: Any, labels: Any) -> None:
     assert composition_identity(spec, labels) != composition_identity(SPEC, LABELS)
 
 
-def test_the_hash_of_the_spec_knows_no_labels() -> None:
+def test_hash_of_the_spec_ignores_labels() -> None:
     assert composition_spec_hash(SPEC) == composition_spec_hash({**SPEC, "revision": 2})
 
 
-def test_a_function_is_its_package_and_its_labels() -> None:
-    made = function_identity("sha256:1", LABELS)
-    assert made == function_identity("sha256:1", {**LABELS, "pkg.crossplane.io/package": "f"})
-    assert made != function_identity("sha256:2", LABELS)
-    assert made != function_identity("sha256:1", {})
+def test_identity_of_a_function_is_its_package_and_labels() -> None:
+    identity = function_identity("sha256:1", LABELS)
+    assert identity == function_identity("sha256:1", {**LABELS, "pkg.crossplane.io/package": "f"})
+    assert identity != function_identity("sha256:2", LABELS)
+    assert identity != function_identity("sha256:1", {})
 
 
-def test_a_name_that_belongs_to_another_identity_is_not_taken() -> None:
+def test_name_of_another_identity_is_not_used() -> None:
     identity = composition_identity(SPEC, LABELS)
     first = revision_name("web", identity)
     assert first == f"web-{identity[:7]}"
@@ -77,7 +77,7 @@ def test_a_name_that_belongs_to_another_identity_is_not_taken() -> None:
 
 
 @given(st.from_regex(r"[a-z]([-a-z0-9.]{0,250}[a-z0-9])?", fullmatch=True))
-def test_every_owner_gets_names_that_a_cluster_takes(owner: str) -> None:
+def test_revision_names_are_valid(owner: str) -> None:
     identity = composition_identity(SPEC, LABELS)
     if not dns_subdomain_problem(owner):
         assert not dns_subdomain_problem(revision_name(owner, identity))
@@ -114,14 +114,14 @@ A, B, C = (Numbered(name, number, name) for number, name in enumerate("abc", sta
         ),
     ],
 )
-def test_the_revision_in_force_has_the_highest_number(
+def test_current_revision_has_the_highest_number(
     identity: str, existing: list[Numbered], want: Numbering
 ) -> None:
     assert number_revision(identity, existing) == want
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=30))
-def test_however_often_people_go_back_and_forth_each_content_has_one_revision(
+def test_repeated_changes_keep_one_revision_per_content(
     contents: list[str],
 ) -> None:
     revisions: dict[str, Numbered] = {}

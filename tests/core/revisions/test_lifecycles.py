@@ -1,4 +1,4 @@
-"""Lifecycles of versions that packages bring."""
+"""Lifecycles of versions in packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.versions.semver import parse_version
 
 RECORD = json.dumps(
     {
-        "releases": [{"version": each} for each in ("1.0.0", "1.1.0", "1.2.0", "1.3.0")],
+        "releases": [{"version": version} for version in ("1.0.0", "1.1.0", "1.2.0", "1.3.0")],
         "versions": {
             "v1.0.0": {
                 "since": "1.0.0",
@@ -47,22 +47,22 @@ def registry(*revisions: FunctionRevision) -> Registry[FunctionRevision]:
     return builder.build()
 
 
-def test_the_newest_package_says_what_those_before_it_are_worth() -> None:
-    known = registry(
+def test_record_of_the_newest_package_applies_to_older_ones() -> None:
+    functions = registry(
         revision(1, "v1.0.0"), revision(2, "v1.1.0", "{}"), revision(3, "v1.2.0", RECORD)
     )
-    assert choose_revision(known, "function-a").notices == ()
-    old = choose_revision(known, "function-a", RevisionRequest(version="v1.1.0"))
+    assert choose_revision(functions, "function-a").notices == ()
+    old = choose_revision(functions, "function-a", RevisionRequest(version="v1.1.0"))
     (notice,) = old.notices
     assert notice.message.startswith("function-a v1.1.0 is deprecated since release 1.1.0")
     with pytest.raises(FunctionVersionRemoved, match=r"set functionRef.version to v1\.2\.0"):
-        choose_revision(known, "function-a", RevisionRequest(version="v1.0.0"))
+        choose_revision(functions, "function-a", RevisionRequest(version="v1.0.0"))
 
 
-def test_without_a_record_every_version_is_served() -> None:
-    known = registry(revision(1, "v1.0.0"), revision(2, "v1.1.0"))
-    asked = RevisionRequest(version="v1.0.0")
-    assert choose_revision(known, "function-a", asked).notices == ()
+def test_without_a_record_every_version_is_supported() -> None:
+    functions = registry(revision(1, "v1.0.0"), revision(2, "v1.1.0"))
+    request = RevisionRequest(version="v1.0.0")
+    assert choose_revision(functions, "function-a", request).notices == ()
 
 
 def test_a_window_that_is_too_short_is_refused() -> None:
@@ -72,6 +72,6 @@ def test_a_window_that_is_too_short_is_refused() -> None:
         read_lifecycle(json.dumps(record))
 
 
-def test_a_record_that_cannot_be_read_says_what_is_wrong() -> None:
+def test_invalid_record_is_reported() -> None:
     with pytest.raises(InvalidDocument, match="did you mean versions"):
         read_lifecycle('{"releases": [{"version": "1.0.0"}], "version": {}}')

@@ -1,4 +1,4 @@
-"""Packages of functions: references, and what their authors declare."""
+"""Packages of functions: references and metadata."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DIGEST = f"sha256:{'0123456789abcdef' * 4}"
         ),
     ],
 )
-def test_a_package_is_found_by_its_reference(text: str, want: PackageReference) -> None:
+def test_reference_is_parsed(text: str, want: PackageReference) -> None:
     assert parse_package_reference(text) == want
 
 
@@ -59,17 +59,17 @@ def test_a_package_is_found_by_its_reference(text: str, want: PackageReference) 
         "r.io/x@sha256:1",
     ],
 )
-def test_what_is_no_place_says_what_would_be_one(text: str) -> None:
+def test_invalid_reference_is_reported_with_an_example(text: str) -> None:
     with pytest.raises(InvalidPackageReference, match=r"write it as"):
         parse_package_reference(text)
 
 
-def test_the_version_of_a_package_is_its_tag_if_that_is_one() -> None:
+def test_version_of_a_package_is_its_tag() -> None:
     assert parse_package_reference("r.io/x:v1.2.0").version == parse_version("1.2.0")
     assert parse_package_reference("r.io/x:stable").version is None
 
 
-def test_a_pinned_package_is_its_content() -> None:
+def test_pinned_reference_has_the_digest() -> None:
     assert parse_package_reference("r.io/x:v1").pinned(DIGEST) == f"r.io/x@{DIGEST}"
 
 
@@ -92,7 +92,7 @@ kind: CustomResourceDefinition
 """
 
 
-def test_a_package_says_who_it_is_and_what_it_needs() -> None:
+def test_metadata_and_dependencies_are_parsed() -> None:
     package = parse_function_package(FUNCTION, "x")
     assert (package.name, package.labels) == ("function-x", {"release-channel": "alpha"})
     assert package.annotations == {"who": "team"}
@@ -105,7 +105,7 @@ def test_a_package_says_who_it_is_and_what_it_needs() -> None:
     assert package.constraint == ">=v1.14"
 
 
-def test_a_package_that_says_nothing_can_compose() -> None:
+def test_default_capability_is_composition() -> None:
     text = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: f}\n"
     assert has_capability(parse_function_package(text, "x").capabilities, "composition")
 
@@ -121,6 +121,6 @@ def test_a_package_that_says_nothing_can_compose() -> None:
         pytest.param(FUNCTION.replace("name: function-x", "x: y"), "metadata.name", id="no name"),
     ],
 )
-def test_what_is_no_function_is_refused(text: str, why: str) -> None:
+def test_package_of_another_kind_is_refused(text: str, why: str) -> None:
     with pytest.raises(InvalidPackage, match=why):
         parse_function_package(text, "x")

@@ -31,12 +31,12 @@ REVISIONS = [
     RevisionFacts("blue-2", "blue", 2, {"channel": "alpha"}),
     RevisionFacts("amber-1", "amber", 9, {"channel": "stable"}),
 ]
-STABLE, ALPHA = ({"matchLabels": {"channel": each}} for each in ("stable", "alpha"))
+STABLE, ALPHA = ({"matchLabels": {"channel": channel}} for channel in ("stable", "alpha"))
 
 
 def expressed(operator: str, *values: str) -> dict[str, Any]:
-    wanted = {"key": "channel", "operator": operator, "values": list(values)}
-    return {"matchExpressions": [wanted]}
+    expression = {"key": "channel", "operator": operator, "values": list(values)}
+    return {"matchExpressions": [expression]}
 
 
 AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
@@ -56,20 +56,20 @@ AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
             CompositionSelection(),
             XrdRules(default_composition="blue"),
             "blue",
-            id="it says nothing: the default",
+            id="no selection: the default",
         ),
         pytest.param(
             CompositionSelection(selector={"matchLabels": {"colour": "amber"}}),
             XrdRules(default_composition="blue"),
             "amber",
-            id="it selects: the default is not asked",
+            id="a selector overrides the default",
         ),
         pytest.param(
             CompositionSelection(), NO_RULES, "amber", id="the first by name of those that fit"
         ),
     ],
 )
-def test_a_composite_resource_finds_its_composition(
+def test_choice_of_a_composition(
     selection: CompositionSelection, rules: XrdRules, want: str
 ) -> None:
     assert choose_composition(selection, rules, "example.org/v1", "XBucket", COMPOSITIONS) == want
@@ -83,7 +83,7 @@ def test_a_composition_for_another_kind_is_refused() -> None:
     assert refused.value.reason == "CompositionNotCompatible"
 
 
-def test_a_selector_that_fits_none_says_which_there_are() -> None:
+def test_selector_without_a_match_lists_the_compositions() -> None:
     with pytest.raises(UsageError) as caught:
         choose_composition(
             CompositionSelection(selector={"matchLabels": {"colour": "red"}}),
@@ -161,7 +161,7 @@ def test_a_selector_that_fits_none_says_which_there_are() -> None:
         ),
     ],
 )
-def test_a_composite_resource_holds_or_follows(
+def test_choice_of_a_composition_revision(
     selection: CompositionSelection, rules: XrdRules, want: SelectedRevision
 ) -> None:
     assert choose_composition_revision(selection, rules, "blue", REVISIONS) == want
@@ -187,14 +187,14 @@ def test_a_revision_of_another_composition_is_refused() -> None:
         ),
     ],
 )
-def test_what_is_not_there_says_what_is(selection: CompositionSelection) -> None:
+def test_missing_revision_lists_the_existing_ones(selection: CompositionSelection) -> None:
     with pytest.raises(UsageError) as caught:
         choose_composition_revision(selection, NO_RULES, "blue", REVISIONS)
     assert caught.value.reason == "CompositionRevisionNotFound"
     assert caught.value.message.endswith("; it has blue-1, blue-2")
 
 
-def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() -> None:
+def test_missing_revision_mentions_that_the_composition_may_not_exist() -> None:
     with pytest.raises(UsageError, match="the Composition does not exist, or"):
         choose_composition_revision(CompositionSelection(), NO_RULES, "absent", REVISIONS)
 
@@ -205,7 +205,10 @@ def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() ->
         pytest.param(CompositionSelection(), NO_RULES, True, id="it follows"),
         pytest.param(CompositionSelection(policy="Manual"), NO_RULES, False, id="it is pinned"),
         pytest.param(
-            CompositionSelection(revision_selector=STABLE), NO_RULES, False, id="it selects others"
+            CompositionSelection(revision_selector=STABLE),
+            NO_RULES,
+            False,
+            id="it selects other labels",
         ),
         pytest.param(
             CompositionSelection(revision_selector=ALPHA), NO_RULES, True, id="it selects this"
@@ -214,7 +217,7 @@ def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() ->
             CompositionSelection(revision_selector=expressed("In", "alpha", "beta")),
             NO_RULES,
             True,
-            id="it selects this with others",
+            id="it selects this one and others",
         ),
         pytest.param(
             CompositionSelection(revision_selector=expressed("DoesNotExist")),
@@ -226,18 +229,18 @@ def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() ->
             CompositionSelection(revision_selector=expressed("In")),
             NO_RULES,
             True,
-            id="it will say what is wrong",
+            id="an invalid selector is reported later",
         ),
     ],
 )
-def test_a_new_revision_reaches_only_those_that_follow_it(
+def test_new_revision_is_for_resources_with_the_automatic_policy(
     selection: CompositionSelection, rules: XrdRules, want: bool
 ) -> None:
     assert follows(selection, rules, "blue", REVISIONS[1]) is want
     assert not follows(selection, rules, "amber", REVISIONS[1])
 
 
-def test_both_layouts_say_the_same() -> None:
+def test_selection_is_parsed() -> None:
     spec = {
         "compositionRef": {"name": "blue"},
         "compositionSelector": {"matchLabels": {"colour": "blue"}},

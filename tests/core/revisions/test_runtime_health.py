@@ -17,19 +17,19 @@ def deployment(available: str, replicas: int = 0, *, observed: int = 1) -> dict[
 
 
 @pytest.mark.parametrize(
-    ("found", "addresses", "why"),
+    ("existing", "addresses", "why"),
     [
-        pytest.param(None, 0, "does not exist yet", id="nothing is made"),
-        pytest.param(deployment("True", 1, observed=0), 1, "reconciled", id="of former words"),
+        pytest.param(None, 0, "does not exist yet", id="no Deployment"),
+        pytest.param(deployment("True", 1, observed=0), 1, "reconciled", id="an outdated status"),
         pytest.param(deployment("False"), 0, "not available: too few", id="nothing runs"),
-        pytest.param(deployment("True", 1), 0, "none of its addresses", id="nobody answers"),
+        pytest.param(deployment("True", 1), 0, "none of its addresses", id="no ready address"),
         pytest.param(deployment("True", 1), 1, "", id="all is well"),
         pytest.param(deployment("False", 1), 1, "", id="one of two is left"),
         pytest.param(deployment("False", 1), 0, "too few", id="one is left, and does not answer"),
     ],
 )
-def test_a_revision_takes_calls_while_any_of_its_pods_answers(
-    found: Any, addresses: int, why: str
+def test_revision_is_healthy_while_one_of_its_pods_is_ready(
+    existing: Any, addresses: int, why: str
 ) -> None:
-    reason = unhealthy_reason(found, addresses)
+    reason = unhealthy_reason(existing, addresses)
     assert (why in reason) if why else reason == ""

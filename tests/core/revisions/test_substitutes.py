@@ -1,4 +1,4 @@
-"""Stand-ins: versions here that run a package, by our numbers or by others'."""
+"""Substitutes: built-in versions that run in place of packages."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ OURS = "xpkg.example.org/kanister-py/function-auto-ready"
     ("package", "tag", "is_ours", "want"),
     [
         pytest.param(OURS, "v0.2.0", False, "v0.2.0", id="a package of ours"),
-        pytest.param(THEIRS, "v0.2.0", True, "v0.2.0", id="whose Function says that it is ours"),
-        pytest.param(THEIRS, "v0.7.1", False, "v0.1.0", id="of others, where all run here"),
+        pytest.param(THEIRS, "v0.2.0", True, "v0.2.0", id="with the annotation to run in process"),
+        pytest.param(THEIRS, "v0.7.1", False, "v0.1.0", id="of others, if all run in process"),
         pytest.param(THEIRS, "v0.2.0", False, "v0.1.0", id="an older one of others"),
         pytest.param(THEIRS, "", True, "v0.1.0", id="no tag follows the stable version"),
     ],
 )
-def test_a_tag_speaks_the_numbers_of_whose_package_it_is(
+def test_tag_is_a_version_of_the_packages_owner(
     package: str, tag: str, is_ours: bool, want: str
 ) -> None:
     choice = choose_for_package(ENTRIES, package, tag, is_ours=is_ours)
     assert str(choice.chosen.version) == want
 
 
-def test_a_number_of_others_is_none_of_ours() -> None:
+def test_version_of_another_package_is_not_a_built_in_version() -> None:
     with pytest.raises(FunctionVersionNotFound, match=r"v0\.7\.1"):
         choose_for_package(ENTRIES, THEIRS, "v0.7.1", is_ours=True)
 
 
-def test_the_record_says_for_which_releases_a_version_stands() -> None:
+def test_record_lists_the_releases_that_a_version_replaces() -> None:
     stated = substitute_for(ENTRIES, "crossplane-contrib/function-auto-ready", "v0.7.9")
     assert stated is not None
     assert (str(stated.entry.version), stated.is_stated) == ("v0.1.0", True)
@@ -61,8 +61,8 @@ def test_the_record_says_for_which_releases_a_version_stands() -> None:
         pytest.param("painters/function-auto-ready", False, "", id="somebody else's"),
     ],
 )
-def test_a_package_is_ours_by_its_repository_or_by_word(
+def test_package_is_our_own_by_repository_or_annotation(
     repository: str, is_ours: bool, want: str
 ) -> None:
-    found = own_package_function(ENTRIES, "function-auto-ready", repository, is_ours=is_ours)
-    assert found == want
+    function = own_package_function(ENTRIES, "function-auto-ready", repository, is_ours=is_ours)
+    assert function == want

@@ -63,10 +63,10 @@ def read(versions: str, release: str = "0.3.0") -> Catalogue:
 def refusals(text: str, release: str = "0.3.0") -> list[tuple[int, str, str]]:
     with pytest.raises(InvalidDocument) as refused:
         parse_catalogue(text, "versions.yaml", parse_version(release))
-    return [(each.line, each.path, each.message) for each in refused.value.problems]
+    return [(problem.line, problem.path, problem.message) for problem in refused.value.problems]
 
 
-def test_the_record_says_what_each_version_is_worth() -> None:
+def test_record_has_the_support_of_every_version() -> None:
     catalogue = parse_catalogue(GOOD, "versions.yaml", NOW)
     listed = catalogue.listed("KubeTask")
     old = listed[parse_version("v0.0.0")]
@@ -138,7 +138,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             f"v0.0.0: {{since: 0.9.0, {STABLE}}}",
             'functions.KubeTask.versions["v0.0.0"].since',
             "Release 0.9.0 is not in releases; add it there",
-            id="a release that nobody planned",
+            id="a release that is not planned",
         ),
         pytest.param(
             f"v0.0.0: {{since: 0.3.0, deprecatedIn: 0.2.0, {STABLE}}}",
@@ -198,7 +198,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             "functions.KubeTask.versions",
             "No version is stable and there is no v0.0.0: phases without a version "
             'fail; mark one with kanister-py.io/stable: "true"',
-            id="nothing for a phase that names no version",
+            id="no version for phases without one",
         ),
         pytest.param(
             'v0.0.0: {since: 0.1.0, annotations: {kanister-py.io/stabel: "true"}}',
@@ -210,7 +210,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             "v0.0.0: {since: 0.1.0, annotations: {kanister-py.io/stable: true}}",
             'functions.KubeTask.versions["v0.0.0"].annotations["kanister-py.io/stable"]',
             "Must be text, found true; put it in quotes if that is the value",
-            id="a mark that is no text",
+            id="a mark that is not a string",
         ),
         pytest.param(
             f"v0.0.0: {{since: 0.1.0, {STABLE}, reads: ['BackupData@v9.9.9']}}",
@@ -227,7 +227,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             'functions.KubeTask.versions["v0.1.0"].reads[0]',
             "v0.1.0 is removed in 0.5.0, too soon after KubeTask@v0.0.0, which it reads and which "
             "is removed in 0.4.0; a reader must stay at least 2 releases longer",
-            id="a reader that goes before its time",
+            id="a reader that is removed too early",
         ),
         pytest.param(
             f"""\
@@ -237,19 +237,19 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             'functions.KubeTask.versions["v0.1.0"].reads[0]',
             "v0.1.0 is removed in 0.5.0, but KubeTask@v0.0.0, which it reads, is not: "
             "its results could no longer be restored",
-            id="a reader that goes before what it reads",
+            id="a reader that is removed before its source",
         ),
     ],
 )
-def test_a_record_that_lies_is_refused(versions: str, path: str, want: str) -> None:
+def test_inconsistent_record_is_refused(versions: str, path: str, want: str) -> None:
     with pytest.raises(InvalidDocument) as refused:
         read(versions)
-    found = {each.path: each.message for each in refused.value.problems}
-    assert found[path] == want
-    assert all(each.line > 0 for each in refused.value.problems)
+    messages = {problem.path: problem.message for problem in refused.value.problems}
+    assert messages[path] == want
+    assert all(problem.line > 0 for problem in refused.value.problems)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_every_problem_is_reported() -> None:
     text = GOOD.replace("replacement: v0.1.0", "replacement: v0.9.0").replace(
         "version: 0.3.0", "version: 0.2.0"
     )
@@ -263,7 +263,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     ]
 
 
-def test_one_bad_key_does_not_hide_what_is_wrong_beside_it() -> None:
+def test_invalid_key_does_not_hide_other_problems() -> None:
     text = GOOD.replace("message: it waits for ever", "massage: it waits").replace(
         "removedIn: 0.4.0", "removedIn: 0.3.0"
     )
@@ -275,17 +275,17 @@ def test_one_bad_key_does_not_hide_what_is_wrong_beside_it() -> None:
     ]
 
 
-def test_a_version_that_could_not_be_read_is_not_called_missing() -> None:
+def test_invalid_version_does_not_count_as_missing() -> None:
     text = GOOD.replace("      v0.1.0:\n", '      "0.1":\n')
     assert [path for _, path, _ in refusals(text)] == ['functions.KubeTask.versions["0.1"]']
 
 
-def test_a_record_that_is_not_utf8_says_where() -> None:
+def test_record_that_is_not_utf8_is_reported_with_its_place() -> None:
     with pytest.raises(InvalidDocument, match=r"versions\.yaml:\d+:\d+: Not UTF-8"):
         parse_catalogue(GOOD.encode() + b"# \xff\n", "versions.yaml", NOW)
 
 
-def test_an_empty_record_says_what_is_missing() -> None:
+def test_empty_record_is_reported() -> None:
     text = "apiVersion: kanister-py.io/v1alpha1\nkind: FunctionVersions\n"
     assert [(path, message) for _, path, message in refusals(text)] == [
         ("functions", "Must be given"),
@@ -302,7 +302,7 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING)
-def test_whatever_stands_in_the_file_the_answer_is_a_record_or_a_list_of_problems(
+def test_any_file_is_parsed_or_refused(
     value: object,
 ) -> None:
     text = json.dumps({"apiVersion": "kanister-py.io/v1alpha1", "functions": value})
@@ -311,17 +311,17 @@ def test_whatever_stands_in_the_file_the_answer_is_a_record_or_a_list_of_problem
     assert refused.value.problems
 
 
-def test_a_released_version_cannot_vanish_and_its_number_is_never_used_again() -> None:
+def test_released_version_must_stay_in_the_record() -> None:
     before = parse_catalogue(GOOD, "versions.yaml", NOW)
     after = read(f"v0.1.0: {{since: 0.2.0, {STABLE}}}")
-    assert [each.path for each in changes_refused(before, after)] == [
+    assert [change.path for change in changes_refused(before, after)] == [
         'functions.KubeTask.versions["v0.0.0"]'
     ]
     again = read(f"v0.0.0: {{since: 0.3.0}}\nv0.1.0: {{since: 0.2.0, {STABLE}}}")
     assert "since of v0.0.0 was released as 0.1.0" in str(changes_refused(before, again)[0])
 
 
-def test_the_stable_mark_moves_only_off_a_version_that_is_deprecated() -> None:
+def test_stable_mark_moves_only_from_a_deprecated_version() -> None:
     before = read(f"v0.0.0: {{since: 0.1.0, {STABLE}}}\nv0.1.0: {{since: 0.2.0}}")
     silent = read(f"v0.0.0: {{since: 0.1.0}}\nv0.1.0: {{since: 0.2.0, {STABLE}}}")
     fair = read(
@@ -331,14 +331,14 @@ def test_the_stable_mark_moves_only_off_a_version_that_is_deprecated() -> None:
     assert changes_refused(before, fair) == []
 
 
-def test_a_promise_to_keep_a_version_is_not_shortened() -> None:
+def test_deprecation_window_is_never_shortened() -> None:
     before = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0, {STABLE}}}")
     after = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.4.0, {STABLE}}}")
     assert "was promised until 0.5.0" in str(changes_refused(before, after)[0])
 
 
 class _Schema(GenerateJsonSchema):
-    """Leaves out what says nothing: titles made of names, and what stands for a missing key."""
+    """JSON Schema generator that leaves out generated titles and null alternatives."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # the library's
         return False
@@ -348,7 +348,7 @@ class _Schema(GenerateJsonSchema):
 
 
 def published_schema() -> dict[str, Any]:
-    """Make the JSON schema that editors and other tools hold versions.yaml against."""
+    """Build the JSON Schema of versions.yaml for editors and other tools."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://kanister-py.io/schemas/versions.schema.json",
@@ -365,7 +365,7 @@ def schema(repository: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def test_the_published_schema_is_that_of_the_models(schema: Any) -> None:
+def test_published_schema_equals_that_of_the_models(schema: Any) -> None:
     assert schema == published_schema(), (
         "run KANISTER_PY_GOLDEN=write pytest tests/core/versions/test_catalogue.py"
     )
@@ -375,7 +375,7 @@ def plain(text: str) -> Any:
     return parse_document(text).value
 
 
-def test_the_published_schema_takes_the_record(repository: Path, schema: Any) -> None:
+def test_published_schema_accepts_the_record(repository: Path, schema: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(plain(GOOD), schema)
     jsonschema.validate(plain((repository / "versions.yaml").read_text()), schema)
@@ -389,12 +389,12 @@ def test_the_published_schema_takes_the_record(repository: Path, schema: Any) ->
         pytest.param("      v0.1.0:", "      v0.1:", id="a version with two numbers"),
         pytest.param("kind: Blueprint", "kind: Function", id="an unknown kind"),
         pytest.param("        since: 0.2.0\n", "", id="a version without since"),
-        pytest.param("date: 2026-01-01", "date: tomorrow", id="a date that is none"),
-        pytest.param('stable: "true"', "stable: true", id="a mark that is no text"),
+        pytest.param("date: 2026-01-01", "date: tomorrow", id="an invalid date"),
+        pytest.param('stable: "true"', "stable: true", id="a mark that is not a string"),
         pytest.param("replacement: v0.1.0", "replacement: latest", id="a word for a version"),
     ],
 )
-def test_the_schema_and_the_reader_refuse_the_same(good: str, bad: str, schema: Any) -> None:
+def test_schema_and_parser_refuse_the_same(good: str, bad: str, schema: Any) -> None:
     assert good in GOOD
     text = GOOD.replace(good, bad, 1)
     with pytest.raises(jsonschema.ValidationError):

@@ -25,5 +25,5 @@ def test_a_version_runs_through_its_whole_deprecation_window(release: str, want:
     assert support_of(LISTING, parse(release)) is want
 
 
-def test_a_version_of_which_the_record_says_nothing_is_served() -> None:
+def test_version_without_boundaries_is_supported() -> None:
     assert support_of(Listing(), parse("0.1.0")) is Support.SERVED

@@ -62,14 +62,14 @@ def test_a_version_is_printed_with_its_v(text: str, want: str) -> None:
         pytest.param("9" * 200 + ".0.0", "", id="longer than any version"),
     ],
 )
-def test_what_is_no_version_is_refused_with_what_would_be_meant(text: str, hint: str) -> None:
+def test_invalid_version_is_refused_with_a_suggestion(text: str, hint: str) -> None:
     with pytest.raises(InvalidVersion) as refused:
         parse_version(text)
     assert refused.value.suggestion == hint
     assert refused.value.reason == "InvalidVersion"
 
 
-def test_versions_sort_as_semver_says_and_not_as_text() -> None:
+def test_versions_have_the_precedence_of_semver() -> None:
     ordered = [
         "1.0.0-1",
         "1.0.0-2",
@@ -91,7 +91,7 @@ def test_versions_sort_as_semver_says_and_not_as_text() -> None:
 
 
 @given(version_texts())
-def test_two_spellings_of_a_version_are_one_version(text: str) -> None:
+def test_spellings_of_a_version_are_equal(text: str) -> None:
     with_v, without = parse_version(f"v{text}"), parse_version(text)
     assert with_v == without
     assert hash(with_v) == hash(without)
@@ -120,21 +120,21 @@ def test_two_spellings_of_a_version_are_one_version(text: str) -> None:
         pytest.param(">= 0.1.0 , < 1.0.0", ["0.1.0"], ["1.0.0"], id="spaces where people put them"),
         pytest.param("1.0.0 || ~2.0", ["1.0.0", "2.0.1"], ["1.0.1"], id="|| means or"),
         pytest.param(">v0.1.0", ["v0.2.0"], ["v0.1.0"], id="with the v"),
-        pytest.param(">=1.0.0", ["1.1.0"], ["1.1.0-rc.1"], id="no pre-release unasked"),
+        pytest.param(">=1.0.0", ["1.1.0"], ["1.1.0-rc.1"], id="no pre-release unless it is named"),
         pytest.param(
             ">=1.1.0-rc.1", ["1.1.0-rc.2", "1.1.0"], ["1.2.0-rc.1"], id="pre-releases when named"
         ),
     ],
 )
-def test_a_range_takes_what_it_says(text: str, inside: list[str], outside: list[str]) -> None:
+def test_range_contains_its_versions(text: str, inside: list[str], outside: list[str]) -> None:
     assert is_range(text)
-    wanted = parse_range(text)
-    assert [each for each in inside if parse_version(each) not in wanted] == []
-    assert [each for each in outside if parse_version(each) in wanted] == []
+    range_ = parse_range(text)
+    assert [version for version in inside if parse_version(version) not in range_] == []
+    assert [version for version in outside if parse_version(version) in range_] == []
 
 
 @pytest.mark.parametrize("text", ["~", "||", ">=1.0.0 ||", "1.2 || ~1", ">x", "^1.0.0+b", "~1.2.x"])
-def test_what_is_no_range_is_refused(text: str) -> None:
+def test_invalid_range_is_refused(text: str) -> None:
     with pytest.raises((InvalidRange, InvalidVersion)):
         parse_range(text)
 

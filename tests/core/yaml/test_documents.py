@@ -25,7 +25,7 @@ from kanister_py.core.yaml.documents import (
 RECORD = Path(__file__).with_name("recorded_yaml.jsonl")
 ANSWERS = [json.loads(line) for line in RECORD.read_bytes().splitlines()]
 
-# Where we differ on purpose, and why.
+# Intended differences, with their reasons.
 DIFFERENT = {
     "%YAML 1.2\n---\na: yes\n": "a file that says YAML 1.2 is read by the same rules",
     'a: "\\/"\n': "the escape \\/ is YAML 1.2 and means what it says",
@@ -35,12 +35,12 @@ DIFFERENT = {
 }
 
 
-def as_go_reads_json(value: Any) -> Any:
-    """Numbers that 64 bits cannot hold are floats where JSON is read in Go."""
+def with_64_bit_numbers(value: Any) -> Any:
+    """Convert numbers that do not fit into 64 bits to floats, as Go does for JSON."""
     if isinstance(value, dict):
-        return {key: as_go_reads_json(each) for key, each in value.items()}
+        return {key: with_64_bit_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [as_go_reads_json(each) for each in value]
+        return [with_64_bit_numbers(item) for item in value]
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value)
     return value
@@ -50,52 +50,54 @@ def same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-class TestYamlSaysWhatKubernetesToolsReadInIt:
-    """YAML is read as Kubernetes' tools read it, in files and in rendered documents."""
+class TestKubernetesYaml:
+    """YAML has the same values as in Kubernetes' tools."""
 
-    @pytest.mark.parametrize("answer", [each for each in ANSWERS if each["yaml"] not in DIFFERENT])
-    def test_in_every_recorded_text(self, answer: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        "answer", [answer for answer in ANSWERS if answer["yaml"] not in DIFFERENT]
+    )
+    def test_value_equals_the_recorded_one(self, answer: dict[str, Any]) -> None:
         if "error" in answer:
             with pytest.raises(InvalidDocument):
                 parse_documents(answer["yaml"], repeated_keys_win=True)
             return
         documents = parse_documents(answer["yaml"], repeated_keys_win=True)
-        want = as_go_reads_json(answer["json"])
+        want = with_64_bit_numbers(answer["json"])
         if want is None:
             assert documents == []
         else:
             assert same(documents[0].value, want), documents[0].value
 
-    def test_and_the_record_is_long_enough_to_mean_something(self) -> None:
+    def test_record_is_long_enough(self) -> None:
         assert len(ANSWERS) > 1000
-        assert {each["yaml"] for each in ANSWERS} >= set(DIFFERENT)
+        assert {answer["yaml"] for answer in ANSWERS} >= set(DIFFERENT)
 
     @pytest.mark.parametrize(
         "text",
         [
-            each["yaml"]
-            for each in ANSWERS
-            if "already set in map" in each.get("strict", "") and "<<" not in each["yaml"]
+            answer["yaml"]
+            for answer in ANSWERS
+            if "already set in map" in answer.get("strict", "") and "<<" not in answer["yaml"]
         ],
     )
-    def test_but_a_key_given_twice_is_refused_in_a_file(self, text: str) -> None:
+    def test_repeated_key_is_refused_in_a_file(self, text: str) -> None:
         with pytest.raises(InvalidDocument) as refused:
             parse_documents(text)
         assert "is repeated in one map" in refused.value.problems[0].message
 
-    def test_a_key_that_overrides_a_merged_one_is_not_given_twice(self) -> None:
+    def test_key_that_overrides_a_merged_one_is_not_repeated(self) -> None:
         document = parse_document("base: &b {x: 1}\nmine:\n  <<: *b\n  x: 2\n")
         assert document.value == {"base": {"x": 1}, "mine": {"x": 2}}
 
     @pytest.mark.parametrize("text", sorted(DIFFERENT))
-    def test_where_we_differ_nothing_is_dropped_in_silence(self, text: str) -> None:
-        answer = next(each for each in ANSWERS if each["yaml"] == text)
+    def test_differences_from_go_are_never_silent(self, text: str) -> None:
+        answer = next(answer for answer in ANSWERS if answer["yaml"] == text)
         try:
-            found: Any = [each.value for each in parse_documents(text)]
+            values: Any = [document.value for document in parse_documents(text)]
         except InvalidDocument:
             assert "error" not in answer
         else:
-            assert found != [answer.get("json")]
+            assert values != [answer.get("json")]
 
 
 def bomb() -> str:
@@ -147,19 +149,19 @@ class TestABadFile:
         assert want in problem.message
         assert "\n" not in str(problem)
 
-    def test_tells_every_problem_at_once_also_what_came_before_its_end(self) -> None:
+    def test_reports_every_problem_before_a_syntax_error(self) -> None:
         text = "a: .nan\nb:\n  c: 1\n  c: 2\nd: !!int x\n? {}\n: 1\ne: [\n"
         with pytest.raises(InvalidDocument) as refused:
             parse_documents(text)
-        found = [(each.line, each.path) for each in refused.value.problems]
-        assert found == [(1, "a"), (4, "b.c"), (5, "d"), (9, "")]
+        places = [(problem.line, problem.path) for problem in refused.value.problems]
+        assert places == [(1, "a"), (4, "b.c"), (5, "d"), (9, "")]
 
-    def test_with_a_thousand_problems_tells_the_first_hundred(self) -> None:
+    def test_reports_at_most_a_hundred_problems(self) -> None:
         with pytest.raises(InvalidDocument) as refused:
             parse_documents("a: .nan\n---\n" * 1000)
         assert len(refused.value.problems) == 100
 
-    def test_larger_than_any_object_is_refused_unread(self) -> None:
+    def test_too_large_file_is_refused_unread(self) -> None:
         with pytest.raises(InvalidDocument, match="Larger than 4 MiB"):
             parse_documents(b"\xff" * (MAX_BYTES + 1))
 
@@ -188,39 +190,39 @@ class TestABadFile:
 class TestPlaces:
     TEXT = "first: é\nactions:\n  backup:\n    phases:\n    - func: KubeTask\n      name: 'a'\n"
 
-    def test_lead_to_the_very_characters(self) -> None:
+    def test_offsets_select_the_characters_of_a_value(self) -> None:
         document = parse_document(self.TEXT)
         node = document.node_at(["actions", "backup", "phases", 0, "func"])
         assert node is not None
         assert self.TEXT[node.place.start : node.place.end] == "KubeTask"
         assert (node.place.line, node.place.column) == (5, 13)
 
-    def test_of_a_key_is_the_key_and_of_a_missing_one_its_parent(self) -> None:
+    def test_place_of_a_missing_path_is_that_of_its_parent(self) -> None:
         document = parse_document(self.TEXT)
         assert document.place_of(["actions", "backup", "phases"]).line == 4
         assert document.place_of(["actions", "backup", "deferPhase", "func"]).line == 3
 
-    def test_are_written_as_people_write_them(self) -> None:
+    def test_paths_are_formatted(self) -> None:
         assert text_of_path(["actions", "a b", "phases", 1, "args"]) == (
             'actions["a b"].phases[1].args'
         )
 
     @pytest.mark.parametrize("source", ["\ufeffa: 1\n", b"\xef\xbb\xbfa: 1\n"])
-    def test_do_not_count_a_byte_order_mark_as_a_column(self, source: str | bytes) -> None:
+    def test_byte_order_mark_does_not_count_as_a_column(self, source: str | bytes) -> None:
         assert parse_document(source).place_of(["a"]).column == 1
 
-    def test_are_counted_anew_in_every_document_of_a_file(self) -> None:
+    def test_places_count_from_the_start_of_the_file(self) -> None:
         _first, second = parse_documents("a: 1\n---\nb: 2\n")
         assert second.place_of(["b"]).line == 3
 
 
 class TestOneDocument:
     @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n---\n", "null\n"])
-    def test_is_not_found_in_nothing(self, text: str) -> None:
+    def test_empty_text_is_refused(self, text: str) -> None:
         with pytest.raises(InvalidDocument, match="Found nothing in it"):
             parse_document(text)
 
-    def test_is_not_two(self) -> None:
+    def test_two_documents_are_refused(self) -> None:
         with pytest.raises(InvalidDocument, match="Found 2 documents"):
             parse_document("a: 1\n---\nb: 1\n")
 
@@ -248,22 +250,22 @@ def nodes_of(node: Node) -> list[Node]:
     return [node, *(below for child in node.children.values() for below in nodes_of(child))]
 
 
-class TestTheReader:
+class TestGeneratedTexts:
     @given(st.text())
     @example("\ud800")
     @example("\x85")
-    def test_reads_any_text_or_says_why_not(self, text: str) -> None:
+    def test_any_text_is_parsed_or_refused(self, text: str) -> None:
         self.read(text)
 
     @given(st.binary())
     @example(b"\xef\xbb\xbf")
-    def test_reads_any_bytes_or_says_why_not(self, data: bytes) -> None:
+    def test_any_bytes_are_parsed_or_refused(self, data: bytes) -> None:
         self.read(data)
 
     @given(st.lists(marks, max_size=40).map("".join))
     @example("a: &a\n  <<: *a\n")
     @example("- &a !!int\n- *a ")
-    def test_reads_any_heap_of_marks_or_says_why_not(self, text: str) -> None:
+    def test_any_punctuation_is_parsed_or_refused(self, text: str) -> None:
         self.read(text)
 
     @staticmethod
@@ -275,20 +277,20 @@ class TestTheReader:
         except InvalidDocument as error:
             problems = error.problems
             assert problems
-        assert all(each.message and each.line for each in problems)
+        assert all(problem.message and problem.line for problem in problems)
         for document in documents:
             json.dumps(document.value, allow_nan=False)
 
     @given(trees)
-    def test_reads_json_as_json_does(self, tree: Any) -> None:
+    def test_json_is_parsed_as_json(self, tree: Any) -> None:
         text = json.dumps(tree, ensure_ascii=False)
         documents = parse_documents(text)
-        found = documents[0].value if documents else None
-        # JSON's 1.0 is a whole number once Kubernetes has read it.
-        assert found == tree
+        value = documents[0].value if documents else None
+        # Kubernetes converts 1.0 in JSON to a whole number.
+        assert value == tree
 
     @given(trees)
-    def test_finds_every_scalar_at_the_place_it_tells(self, tree: Any) -> None:
+    def test_place_of_every_scalar_is_correct(self, tree: Any) -> None:
         text = yaml.safe_dump(tree, allow_unicode=True)
         for document in parse_documents(text):
             for node in nodes_of(document.root):

@@ -1,4 +1,4 @@
-"""Giant numbers in texts: no reader of one fails with an error of Python."""
+"""Giant numbers in text: parsing never raises Python's own errors."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ DIGITS = "9" * 5000
         ),
     ],
 )
-def test_what_no_number_can_be_is_the_mistake_of_who_wrote_it(read: Callable[[], object]) -> None:
+def test_giant_number_is_a_usage_error(read: Callable[[], object]) -> None:
     with pytest.raises(UsageError):
         read()
 
 
-def test_a_label_with_thousands_of_digits_is_neither_more_nor_less_than_a_bound() -> None:
+def test_giant_label_value_does_not_match_a_bound() -> None:
     for selector in ("a>5", "a<5"):
         assert not parse_label_selector(selector).matches({"a": DIGITS})
 
 
-def test_a_size_with_a_large_exponent_is_read() -> None:
+def test_size_with_a_large_exponent_is_parsed() -> None:
     assert parse_size("1e900") == 10**900

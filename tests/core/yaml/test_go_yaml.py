@@ -1,4 +1,4 @@
-"""YAML in the layout of Go's tools: held to what sigs.k8s.io/yaml 1.6 wrote of the same data."""
+"""YAML in the layout of Go's tools, compared with recorded output of sigs.k8s.io/yaml 1.6."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RECORDED = [
 @pytest.mark.parametrize(
     ("value", "want"), [pytest.param(value, want, id=name) for name, value, want in RECORDED]
 )
-def test_data_are_laid_out_as_go_does(value: Any, want: str) -> None:
+def test_layout_equals_the_recorded_one(value: Any, want: str) -> None:
     assert dump_go_yaml({"v": value}) == want
 
 
 TEXTS = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]) | st.just("\n"))
-# Go writes these without quotes, and nobody reads them as texts then.
-KEYS = TEXTS.filter(lambda each: each not in ("<<", "="))
+# Go does not quote these texts, so parsers read them as another type.
+KEYS = TEXTS.filter(lambda text: text not in ("<<", "="))
 DATA = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | KEYS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
@@ -36,5 +36,5 @@ DATA = st.recursive(
 
 
 @given(st.dictionaries(KEYS, DATA, min_size=1, max_size=4))
-def test_what_is_written_reads_as_it_was(value: dict[str, Any]) -> None:
+def test_formatted_data_is_parsed_to_the_same_data(value: dict[str, Any]) -> None:
     assert parse_document(dump_go_yaml(value)).value == value

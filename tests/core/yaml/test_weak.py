@@ -1,4 +1,4 @@
-"""Decoding of loosely written args."""
+"""Weak decoding of arguments."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ def problems(**args: Any) -> tuple[ArgProblem, ...]:
         pytest.param("either", "x", "x", id="one of several types"),
     ],
 )
-def test_an_arg_may_be_written_loosely(arg: str, written: Any, want: Any) -> None:
+def test_argument_of_another_type_is_converted(arg: str, written: Any, want: Any) -> None:
     assert getattr(decoded(**{to_camel(arg): written}), arg) == want
 
 
 @pytest.mark.parametrize(
-    ("arg", "written", "path", "wanted", "found"),
+    ("arg", "written", "path", "expected", "actual"),
     [
         pytest.param("image", {"a": 1}, "image", "text", "a map", id="a map for text"),
         pytest.param("image", ["a"], "image", "text", "a list", id="a list for text"),
@@ -154,18 +154,18 @@ def test_an_arg_may_be_written_loosely(arg: str, written: Any, want: Any) -> Non
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_place(
-    arg: str, written: Any, path: str, wanted: str, found: str
+def test_invalid_argument_is_reported_with_its_path(
+    arg: str, written: Any, path: str, expected: str, actual: str
 ) -> None:
     assert [
-        (each.path, each.kind, each.expected, each.actual)
-        for each in problems(**REQUIRED | {arg: written})
-    ] == [(path, "type", wanted, found)]
+        (problem.path, problem.kind, problem.expected, problem.actual)
+        for problem in problems(**REQUIRED | {arg: written})
+    ] == [(path, "type", expected, actual)]
 
 
-def test_every_problem_is_told_at_once() -> None:
-    found = problems(imagee="busybox", command={"a": "b"}, replicas="x")
-    assert [(each.path, each.kind) for each in found] == [
+def test_every_problem_is_reported() -> None:
+    reported = problems(imagee="busybox", command={"a": "b"}, replicas="x")
+    assert [(problem.path, problem.kind) for problem in reported] == [
         ("image", "missing"),
         ("imagee", "unknown"),
         ("command", "type"),
@@ -173,7 +173,7 @@ def test_every_problem_is_told_at_once() -> None:
     ]
 
 
-def test_the_texts_are_those_people_know() -> None:
+def test_messages_are_the_same_as_in_kanister() -> None:
     with pytest.raises(InvalidArgs) as refused:
         decode_args(TaskArgs, {"command": "x", "nonsense": 1, "replicas": []}, "KubeTask")
     assert refused.value.function == "KubeTask"
@@ -184,34 +184,36 @@ def test_the_texts_are_those_people_know() -> None:
     )
 
 
-def test_a_likely_misspelling_is_pointed_at() -> None:
+def test_misspelt_argument_gets_a_suggestion() -> None:
     (problem,) = problems(**REQUIRED, waitForReadi=True)
     assert problem.message.endswith("is not supported; did you mean waitForReady?")
 
 
-def test_a_strict_structure_holds_nothing_that_it_does_not_know() -> None:
+def test_strict_model_refuses_unknown_keys() -> None:
     (problem,) = problems(**REQUIRED, limits={"Most": "2", "mosst": 3})
     assert problem.kind == "unknown"
     assert problem.message == "argument limits.mosst is not supported; did you mean most?"
     assert decoded(limits={"Most": "2"}).limits == Limits(most=2)
 
 
-def test_the_name_of_an_arg_is_not_read_loosely() -> None:
-    assert [each.path for each in problems(**REQUIRED, Replicas=2)] == ["Replicas"]
-    assert [each.path for each in problems(**REQUIRED, wait_for_ready=True)] == ["wait_for_ready"]
+def test_argument_names_are_case_sensitive() -> None:
+    assert [problem.path for problem in problems(**REQUIRED, Replicas=2)] == ["Replicas"]
+    assert [problem.path for problem in problems(**REQUIRED, wait_for_ready=True)] == [
+        "wait_for_ready"
+    ]
 
 
 def test_a_null_counts_as_left_out() -> None:
     assert decoded(replicas=None, objectReference=None).replicas == 1
-    assert [each.kind for each in problems(image=None, command=["true"])] == ["missing"]
+    assert [problem.kind for problem in problems(image=None, command=["true"])] == ["missing"]
 
 
-def test_a_rule_of_the_models_own_is_told_with_its_place() -> None:
+def test_problem_of_a_validator_has_its_path() -> None:
     (problem,) = problems(**REQUIRED, percent="101")
     assert (problem.path, problem.actual) == ("percent", "101")
 
 
-def test_a_rule_between_args_is_told_as_it_is_written() -> None:
+def test_problem_of_a_model_validator_has_its_message() -> None:
     class Wait(BaseModel):
         any_of: list[str] = Field(default_factory=list)
 
@@ -223,10 +225,12 @@ def test_a_rule_between_args_is_told_as_it_is_written() -> None:
 
     with pytest.raises(InvalidArgs) as refused:
         decode_args(Wait, {}, "Wait")
-    assert [each.message for each in refused.value.problems] == ["Give at least one condition"]
+    assert [problem.message for problem in refused.value.problems] == [
+        "Give at least one condition"
+    ]
 
 
-def test_what_is_not_known_yet_may_become_anything() -> None:
+def test_open_values_are_not_checked() -> None:
     def is_open(value: object) -> bool:
         return isinstance(value, str) and "{{" in value
 
@@ -238,10 +242,10 @@ def test_what_is_not_known_yet_may_become_anything() -> None:
         "objectReference": "{{ .x }}",
         "{{ .x }}": 1,
     }
-    assert [each.path for each in problems_of_args(TaskArgs, args, is_open)] == ["command[1]"]
-    assert [each.path for each in problems_of_args(TaskArgs, REQUIRED | {"percent": 200})] == [
-        "percent"
-    ]
+    assert [problem.path for problem in problems_of_args(TaskArgs, args, is_open)] == ["command[1]"]
+    assert [
+        problem.path for problem in problems_of_args(TaskArgs, REQUIRED | {"percent": 200})
+    ] == ["percent"]
 
 
 _JSON = st.recursive(
@@ -251,17 +255,17 @@ _JSON = st.recursive(
 )
 
 
-class TestAnyArgs:
-    """Args are read, or refused with places; nothing else happens, whatever they hold."""
+class TestGeneratedArgs:
+    """Any arguments are decoded or refused with paths."""
 
     @given(
         st.dictionaries(st.sampled_from([*map(to_camel, TaskArgs.model_fields), "other"]), _JSON),
         st.booleans(),
     )
-    def test_args_are_read_or_refused(self, args: dict[str, Any], is_complete: bool) -> None:
+    def test_args_are_decoded_or_refused(self, args: dict[str, Any], is_complete: bool) -> None:
         given_args = REQUIRED | args if is_complete else args
         try:
-            found: object = decode_args(TaskArgs, given_args)
+            result: object = decode_args(TaskArgs, given_args)
         except InvalidArgs as error:
-            found = error.problems[0]
-        assert isinstance(found, TaskArgs | ArgProblem)
+            result = error.problems[0]
+        assert isinstance(result, TaskArgs | ArgProblem)
