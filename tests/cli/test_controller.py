@@ -1,4 +1,4 @@
-"""`kanister-py controller`: what it watches, what it is called, and when it does not start."""
+"""`kanister-py controller`: watched namespaces, identity, and refused starts."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def led(cluster: MemoryCluster, identity: str) -> Controller:
 
 
 def when_it_leads(cluster: MemoryCluster, act: Callable[[], object]) -> None:
-    """Do something, in a thread of its own, once the Lease is held."""
+    """Call a function on a thread once the Lease is held."""
 
     def wait() -> None:
         with cluster.watch(LEASES, namespace="default", timeout_seconds=30) as watch:
@@ -196,7 +196,7 @@ def test_controller_exits_with_0_after_a_signal(caplog: pytest.LogCaptureFixture
     cluster = MemoryCluster(clock=SystemClock())
 
     def stop() -> None:
-        # Not to the main thread, which waits: any thread may be the one that takes a signal.
+        # Not to the main thread, which waits: the system may deliver a signal to any thread.
         signal.pthread_kill(get_ident(), signal.SIGTERM)
 
     when_it_leads(cluster, stop)
@@ -211,7 +211,7 @@ def test_controller_exits_with_0_after_a_signal_during_its_start(tmp_path: Path)
     login = tmp_path / "login"
     login.write_text(f"#!/bin/sh\nkill -TERM $PPID\necho '{token}'\n")
     login.chmod(0o755)
-    # While the cluster is opened, nobody knows of a controller yet.
+    # The signal arrives while the cluster is opened, before the controller exists.
     user = "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: "
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG.replace("user: {}", f"user: {user}{login}}}}}"))
@@ -288,7 +288,7 @@ def test_leader_is_ready_after_its_first_list_and_standby_at_once() -> None:
         while ask(health, "/readyz").json()["status"] != "ready":
             assert time.monotonic() < until, ask(health, "/readyz").text
             time.sleep(0.01)
-        # Who stands by has seen nothing.
+        # A standby replica has not listed anything.
         assert controller.is_leader is (identity == "one")
     for controller in seen:
         controller.kill()

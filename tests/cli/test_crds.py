@@ -1,4 +1,4 @@
-"""`kanister-py crds`: definitions that clusters take."""
+"""`kanister-py crds`: definitions that clusters accept."""
 
 from __future__ import annotations
 

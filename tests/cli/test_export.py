@@ -44,7 +44,7 @@ def secret(name: str, namespace: str = "shop") -> dict[str, Any]:
 
 @pytest.fixture
 def lost() -> MemoryCluster:
-    """Give a cluster with a schedule, its backups, and more that is no matter of theirs."""
+    """Return a cluster with a Schedule, its backups, and unrelated objects."""
     cluster = empty()
     key = {"kind": "Secret", "name": "restic", "namespace": "{{ .PVC.Namespace }}"}
     phases = [{"name": "p", "func": "KubeTask", "objects": {"key": key}}]
@@ -176,7 +176,7 @@ def test_interrupted_import_can_be_repeated(
     other = empty()
 
     class BreaksOff:
-        """A cluster that is away after some writes of ActionSets."""
+        """A cluster that is unavailable after some writes of ActionSets."""
 
         left = writes
 

@@ -14,7 +14,7 @@ from kanister_py.core.yaml.documents import MAX_BYTES
 
 @contextmanager
 def as_ordinary_user() -> Iterator[None]:
-    """Look at files as a user for whom rights count: root reads everything."""
+    """Read files as an unprivileged user, because root can read everything."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(65534)

@@ -1,4 +1,4 @@
-"""The picture of a run on a terminal, as people see it at one moment."""
+"""Display of a run on a terminal."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def picture(
 
 
 def drawn(lines: Sequence[Line], width: int) -> list[str]:
-    """Give lines as a terminal of so many columns shows them."""
+    """Return lines as a terminal of a given width shows them."""
     console = Console(file=io.StringIO(), width=max(width, 1), color_system=None)
     with console.capture() as capture:
         console.print(renderable_of(lines, width), end="")
@@ -246,7 +246,7 @@ def test_display_fits_the_terminal(
     phases: list[list[PhaseStatus]], width: int, height: int
 ) -> None:
     actions = [action(*phase_group, name=f"a{index}") for index, phase_group in enumerate(phases)]
-    logs = {(each.name, phase.name): "日" * 80 for each in actions for phase in each.phases}
+    logs = {(status.name, phase.name): "日" * 80 for status in actions for phase in status.phases}
     shown = picture(*actions, width=width, height=height, logs=logs)
     assert len(shown) <= height
     assert all(cell_len(line) <= width for line in shown)

@@ -130,7 +130,7 @@ def test_the_workflow_of_a_new_project_builds_and_pushes_with_crossplanes_cli(
     built = commands["build"][-1]
     assert built[:3] == ["./crossplane", "xpkg", "build"]
     assert "--package-root=package" in built
-    # The tarball that docker writes is the one that is embedded.
+    # The package embeds the tarball that docker writes.
     assert "--output=type=docker,dest=runtime.tar" in commands["build"][0]
     assert "--embed-runtime-image-tarball=runtime.tar" in built
     pushed = commands["push"][-1]
@@ -315,7 +315,7 @@ def test_junit_report_contains_all_cases(
     run_cases(kanister, folder, program, "--junit", str(report))
     suite = ET.parse(report).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    assert [each.get("name") for each in suite] == ["right", "w<&>rong"]
+    assert [element.get("name") for element in suite] == ["right", "w<&>rong"]
     assert suite[1].find("failure") is not None
 
 
@@ -333,7 +333,7 @@ def test_folder_without_cases_is_an_error(
 def serving(
     *words: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """Serve, and give the lines up to the one with the address."""
+    """Start a server; yield its output up to the line with the address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "kanister_py", "function", "serve", *words],
         stderr=subprocess.PIPE,

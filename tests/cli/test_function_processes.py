@@ -1,4 +1,4 @@
-"""A function that is served by several processes, and how serving ends."""
+"""Functions served by several processes, and the end of serving."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Which(CompositionFunction):
 
 @contextmanager
 def serving(*words: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Serve on a port that is free; give the process and the port."""
+    """Serve on a free port; yield the process and the port."""
     process = subprocess.Popen(
         [
             sys.executable,
@@ -94,7 +94,7 @@ def serving(*words: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.P
 
 
 def call(port: int, timeout: float = PATIENCE_SECONDS) -> None:
-    """Call over a connection of its own: which process answers is the system's choice."""
+    """Call over a new connection; the system chooses the process."""
     options = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(f"127.0.0.1:{port}", options) as channel:
         run = channel.unary_unary(METHODS[V1])
@@ -122,7 +122,7 @@ def is_alive(pid: int) -> bool:
 
 @contextmanager
 def load_on(port: int) -> Iterator[None]:
-    """Call again and again, on threads of their own."""
+    """Call repeatedly on several threads."""
     is_over = Event()
 
     def go_on() -> None:
@@ -147,7 +147,7 @@ def test_stops_under_load_end(count: str) -> None:
     for number in range(STOPS):
         words = ("function-auto-ready", "--processes", count, "--grace", "5")
         with serving(*words) as (process, port), load_on(port):
-            # At once, in the midst of its first calls, and later.
+            # At once, during the first calls, and later.
             time.sleep(number % 4 * 0.05)
             children = processes_of(process.pid)
             process.send_signal(signal.SIGTERM if number % 2 else signal.SIGINT)
@@ -184,7 +184,7 @@ def test_dead_process_is_replaced_while_others_answer() -> None:
 
 
 def test_our_runner_uses_all_processes_behind_a_port(tmp_path: Path) -> None:
-    """Which process gets a connection is the system's choice, and the second one starts later."""
+    """The system chooses the process of a connection, and the second process starts later."""
     (tmp_path / "which.py").write_text(WHICH)
 
     def processes_that_answer(port: int) -> set[str]:
@@ -197,7 +197,7 @@ def test_our_runner_uses_all_processes_behind_a_port(tmp_path: Path) -> None:
 
     with serving("which:Which", "--processes", "2", cwd=tmp_path) as (process, port):
         until(lambda: len(processes_of(process.pid)) == 2)
-        both = {str(each) for each in processes_of(process.pid)}
+        both = {str(pid) for pid in processes_of(process.pid)}
         until(lambda: processes_that_answer(port) == both)
 
 

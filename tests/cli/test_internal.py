@@ -54,7 +54,7 @@ def composite(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def ask(request: dict[str, Any] | bytes) -> tuple[int, Any, str]:
-    """Run the protocol with protobuf's own code at this end: exit code, response, stderr."""
+    """Send a request that protobuf encodes; return exit code, response and stderr."""
     if isinstance(request, bytes):
         sent = request
     else:
@@ -92,19 +92,19 @@ def test_response_contains_all_results() -> None:
     request = composite(step, compositeResource=xr, observedResources=[seen])
     code, response, err = ask(request)
     assert (code, err) == (0, "")
-    found = response["composite"]
-    assert found["compositeResource"]["status"]["conditions"][0]["type"] == "Responsive"
-    assert [composed_resource["kind"] for composed_resource in found["composedResources"]] == [
+    result = response["composite"]
+    assert result["compositeResource"]["status"]["conditions"][0]["type"] == "Responsive"
+    assert [composed_resource["kind"] for composed_resource in result["composedResources"]] == [
         "ConfigMap"
     ]
     assert [
-        deleted_resource["metadata"]["name"] for deleted_resource in found["deletedResources"]
+        deleted_resource["metadata"]["name"] for deleted_resource in result["deletedResources"]
     ] == ["gone"]
-    assert {event["reason"] for event in found["events"]} == {
+    assert {event["reason"] for event in result["events"]} == {
         "SelectComposition",
         "ComposeResources",
     }
-    assert found["requiredResources"] == [
+    assert result["requiredResources"] == [
         {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "x"}
     ]
 
@@ -119,7 +119,7 @@ def test_fatal_result_exits_with_3_and_a_partial_response() -> None:
     assert code == 3
     assert 'pipeline step "bad" returned a fatal result' in err
     requirement = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "c"}
-    # This function asks in the old field and in the new one; both are told.
+    # This function requests resources in the old and the new field; both are reported.
     assert response["composite"]["requiredResources"] == [requirement, requirement]
 
 
@@ -161,7 +161,7 @@ def test_empty_observed_and_required_resources_are_ignored() -> None:
             "annotations": {"crossplane.io/composition-resource-name": "a"},
         },
     }
-    # This is what the official CLI sends for a document that holds nothing but comments.
+    # The official CLI sends this for a document with comments only.
     code, response, err = ask(
         composite(
             template(resource("a")),
@@ -170,5 +170,5 @@ def test_empty_observed_and_required_resources_are_ignored() -> None:
         )
     )
     assert code == 0, err
-    (made,) = response["composite"]["composedResources"]
-    assert made["metadata"]["name"] == "kept"
+    (composed,) = response["composite"]["composedResources"]
+    assert composed["metadata"]["name"] == "kept"

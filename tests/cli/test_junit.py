@@ -1,4 +1,4 @@
-"""Reports in JUnit's form."""
+"""Reports in JUnit's format."""
 
 from __future__ import annotations
 

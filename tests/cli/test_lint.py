@@ -203,7 +203,7 @@ class TestLint:
 
 
 def plugin_name(kanister: CommandLine) -> str:
-    """Ask by the error which package brings Notify."""
+    """Return the name of the package with Notify, from an error message."""
     done = kanister("lint", "-", "--target-release", "nobody=1.0.0", stdin=FINE)
     names = done.err.partition("there are ")[2].split(",")
     return next(name.strip() for name in names if name.strip() != "kanister-py")

@@ -1,4 +1,4 @@
-"""Lint of a cluster: what it uses, where, and since when."""
+"""Lint of a cluster: findings with creation times and last runs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ TASK = {"name": "one", "func": "KubeTask", "args": {"image": "i", "command": ["c
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster(clock=SystemClock())
+    memory_cluster = MemoryCluster(clock=SystemClock())
     for definition in read_definitions("blueprints"):
-        made.create(definition)
+        memory_cluster.create(definition)
     for name in ("shop", "billing"):
-        made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    return made
+        memory_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return memory_cluster
 
 
 def blueprint(cluster: MemoryCluster, namespace: str, **phase: Any) -> str:
-    made = cluster.create(
+    created = cluster.create(
         {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "Blueprint",
@@ -44,12 +44,12 @@ def blueprint(cluster: MemoryCluster, namespace: str, **phase: Any) -> str:
             "actions": {"act": {"phases": [{**TASK, **phase}]}},
         }
     )
-    since: str = made["metadata"]["creationTimestamp"]
+    since: str = created["metadata"]["creationTimestamp"]
     return since
 
 
 def actionset(cluster: MemoryCluster, name: str, state: str, **action: Any) -> None:
-    made = cluster.create(
+    created = cluster.create(
         {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "ActionSet",
@@ -64,7 +64,7 @@ def actionset(cluster: MemoryCluster, name: str, state: str, **action: Any) -> N
         "startTime": "2026-01-02T00:00:00Z",
     }
     status = {"state": state, "actions": [{"name": "act", "blueprint": "b", "phases": [phase]}]}
-    cluster.replace_status({**made, "status": status})
+    cluster.replace_status({**created, "status": status})
 
 
 def found_on(cluster: MemoryCluster, namespace: str = "") -> list[Finding]:
@@ -101,7 +101,7 @@ def test_missing_namespace_is_an_error(cluster: MemoryCluster) -> None:
 
 
 class Confined(MemoryCluster):
-    """A cluster to a user who may see what is in namespaces, and no namespace."""
+    """A cluster for a user who may list objects in namespaces but no namespaces."""
 
     def get(self, resource: GroupVersionResource, name: str, **more: Any) -> KubeObject:
         if resource == NAMESPACES:

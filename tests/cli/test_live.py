@@ -1,4 +1,4 @@
-"""The live view of a run, on a real pseudo-terminal and on a terminal of our own making."""
+"""Live view of a run, on a pseudo-terminal and on an emulated terminal."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ PATIENCE_SECONDS = 180.0
 
 
 class Terminal:
-    """As much of a terminal as it takes to see what people see.
+    """Emulator of a terminal, as far as the live view needs one.
 
-    Holds what has scrolled away too. What it does not know makes it fail, so that
-    nobody relies on more.
+    Keeps lines that have scrolled away. Fails for unknown control sequences, so that
+    tests do not depend on them.
     """
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
@@ -112,7 +112,7 @@ class Terminal:
 
 
 class Glass(io.StringIO):
-    """A stream that calls itself a terminal, and counts what is written to it."""
+    """A stream that claims to be a terminal, and counts writes."""
 
     encoding = "utf-8"
 
@@ -129,7 +129,7 @@ class Glass(io.StringIO):
         if self.is_gone:
             raise OSError(errno.EIO, "Input/output error")
         self.writes += 1
-        # As the line discipline of a real one does it.
+        # As the line discipline of a real terminal does.
         self.terminal.feed(text.replace("\n", "\r\n"))
         return len(text)
 
@@ -149,7 +149,7 @@ def status_of(state: State, clock: FakeClock, *warnings: Warned) -> Status:
 OLD = Warned("FunctionVersionDeprecated", "KubeTask v0.0.0 is old")
 
 
-# What is drawn, and when
+# Drawing
 
 
 def test_display_is_replaced_and_earlier_output_stays(glass: Glass) -> None:
@@ -227,7 +227,7 @@ def test_narrower_terminal_keeps_earlier_output(glass: Glass) -> None:
     glass.write("$ before\n")
     screen = Screen(glass)
     screen.draw(["a" * 70, "b" * 10], above=[])
-    # A terminal breaks the lines of the picture anew.
+    # A terminal wraps the displayed lines again.
     glass.terminal = Terminal(columns=40)
     glass.terminal.feed("$ before\r\n" + "a" * 40 + "\r\n" + "a" * 30 + "\r\n" + "b" * 10)
     screen.draw(["c", "d"], above=[])
@@ -267,10 +267,10 @@ def test_run_continues_without_its_terminal(
     assert glass.writes == 0
 
 
-# The command itself, on a pseudo-terminal
+# The command on a pseudo-terminal
 
 
-# Makes the terminal that it finds on its stdin its own, so that keys become signals.
+# Makes stdin the controlling terminal, so that keys become signals.
 ON_TERMINAL = """
 import os, sys
 os.login_tty(0)
@@ -279,7 +279,7 @@ os.execv(sys.executable, [sys.executable, "-m", "kanister_py", *sys.argv[1:]])
 
 
 class Session:
-    """kanister-py on a terminal of its own, and a user who looks at it and types."""
+    """kanister-py on a pseudo-terminal, with a user who reads and types."""
 
     def __init__(self, words: Sequence[str], columns: int = 80, rows: int = 24) -> None:
         self.terminal = Terminal(columns, rows)
@@ -304,13 +304,13 @@ class Session:
         os.close(self._own)
 
     def until(self, is_seen: Callable[[str], bool], seconds: float = PATIENCE_SECONDS) -> None:
-        """Look until something is on the screen."""
+        """Wait until the screen shows a text."""
         deadline = time.monotonic() + seconds
         while not is_seen(self.terminal.text):
             assert self._look(deadline), f"never seen; last was:\n{self.terminal.text}"
 
     def to_the_end(self, seconds: float = PATIENCE_SECONDS) -> int:
-        """Look until the command has ended, and give its exit code."""
+        """Wait until the command has ended; return its exit code."""
         deadline = time.monotonic() + seconds
         while self._look(deadline):
             pass
@@ -325,7 +325,7 @@ class Session:
         try:
             read = os.read(self._own, 65536)
         except OSError as error:
-            # This is how Linux says that nobody holds the other end any more.
+            # Linux reports a closed other end with this error.
             if error.errno != errno.EIO:
                 raise
             return False
@@ -342,8 +342,8 @@ def session() -> Iterator[Callable[..., Session]]:
         return opened[-1]
 
     yield open_session
-    for each in opened:
-        each.close()
+    for opened_session in opened:
+        opened_session.close()
 
 
 SLOW = """\
@@ -373,7 +373,7 @@ def slow(tmp_path: Path) -> str:
 
 
 def without_times(text: str) -> str:
-    """Give a screen without what differs from run to run."""
+    """Return the text of a screen without times and names that differ between runs."""
     return re.sub(r"\bhello-\w+|\bslow-\w+", "NAME", re.sub(r" *\b\d+\.\ds", " TIME", text))
 
 
@@ -414,7 +414,7 @@ def test_control_c_runs_deferred_phases_and_restores_the_cursor(
     assert "error: Phase sleep of action slow failed at attempt 1: The run was cancelled" in shown
     assert "    ✓ tidy    v0.0.0 TIME  deferred" in shown
     assert "  not run    slow/wakeUp" in shown
-    # How long the folder's name is says where lines are broken, in the midst of words, too.
+    # Lines are wrapped at a position that depends on the length of the folder's name.
     assert "--retry-fromsleep" in "".join(shown.split())
     assert "^C" not in shown
 

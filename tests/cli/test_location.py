@@ -13,7 +13,7 @@ from kanister_py.wiring import object_stores
 from tests.conftest import CommandLine
 from tests.stores import running_store
 
-# Writes more than one part, and then waits for a chunk that never comes.
+# Writes more than one part, then waits for a chunk that never arrives.
 PUSH = """\
 import sys
 from kanister_py.core.kube.locations import Credential, Location, StoreKind
@@ -40,7 +40,7 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 
 @pytest.fixture
 def profile(kanister: CommandLine, location: Location, tmp_path: Path) -> Path:
-    made = kanister(
+    creation = kanister(
         "profile",
         "create",
         "s3",
@@ -56,9 +56,9 @@ def profile(kanister: CommandLine, location: Location, tmp_path: Path) -> Path:
         "--secret-key",
         location.credential.secret,
     )
-    assert made.code == 0, made.err
+    assert creation.code == 0, creation.err
     path = tmp_path / "profile.yaml"
-    path.write_text(made.out)
+    path.write_text(creation.out)
     return path
 
 

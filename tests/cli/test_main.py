@@ -200,7 +200,7 @@ def test_a_short_flag_means_the_same_in_all_commands() -> None:
 
 
 class TestTheEnvironment:
-    """Every flag may come from the environment; the command line comes first."""
+    """Environment variables are defaults of flags."""
 
     def parser(self, **environment: str) -> Parser:
         parser = Parser(prog="kanister-py lint", environment=environment)

@@ -1,4 +1,4 @@
-"""Profiles are made and tried from the command line, and their stores looked at."""
+"""`kanister-py profile`: creation and validation of Profiles."""
 
 from __future__ import annotations
 
@@ -216,8 +216,10 @@ def test_invalid_values_are_refused_with_their_flag(
 
 def test_validation_does_not_create_a_missing_folder(kanister: CommandLine, tmp_path: Path) -> None:
     folder, file = tmp_path / "stores", tmp_path / "file.yaml"
-    made = kanister("profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder))
-    file.write_text(made.out)
+    creation = kanister(
+        "profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder)
+    )
+    file.write_text(creation.out)
     done = kanister("location", "ls", "-f", str(file))
     assert done.code == 1
     assert f"The folder {folder}/b does not exist" in done.err

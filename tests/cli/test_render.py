@@ -89,7 +89,7 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Write files into the folder in which the command runs; an XR and a composition are there."""
+    """Write files to the working folder, which already has an XR and a composition."""
     monkeypatch.chdir(tmp_path)
 
     def files(**texts: str) -> None:
@@ -180,13 +180,13 @@ class TestWhatIsPrinted:
         self, render: Render, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["render", "xr.yaml", "composition.yaml", "-o", "json", "-r"]) == 0
-        [found] = json.loads(capsys.readouterr().out)["renders"]
-        assert found["composite"]["kind"] == "XApp"
-        assert [resource["kind"] for resource in found["resources"]] == ["ConfigMap"]
-        [step] = found["steps"]
+        [rendered] = json.loads(capsys.readouterr().out)["renders"]
+        assert rendered["composite"]["kind"] == "XApp"
+        assert [resource["kind"] for resource in rendered["resources"]] == ["ConfigMap"]
+        [step] = rendered["steps"]
         assert (step["step"], step["revision"]) == ("patch", "function-patch-and-transform-v0.1.0")
         assert (step["calls"], step["cached"], step["worst"]) == (1, False, "Normal")
-        assert found["results"][0]["reason"] == "SelectComposition"
+        assert rendered["results"][0]["reason"] == "SelectComposition"
 
     def test_several_xrs_are_printed_in_order(self, write: Write, render: Render) -> None:
         names = [f"shop-{number}" for number in range(5)]
@@ -316,15 +316,15 @@ class TestWhatIsPrinted:
         self, write: Write, render: Render
     ) -> None:
         seen = "{{ .observed.composite.resource.spec.crossplane | toJson }}"
-        given = yaml.safe_load(
+        document = yaml.safe_load(
             composition(templating(resource_with(f"data: {{seen: '{seen}'}}\n")))
         )
-        given["kind"] = "CompositionRevision"
-        given["metadata"] = {
+        document["kind"] = "CompositionRevision"
+        document["metadata"] = {
             "name": "apps-1234567",
             "labels": {"crossplane.io/composition-name": "apps"},
         }
-        write(composition=yaml.safe_dump(given))
+        write(composition=yaml.safe_dump(document))
         _, documents, _ = render()
         assert json.loads(documents[1]["data"]["seen"]) == {
             "compositionRef": {"name": "apps"},
@@ -410,7 +410,7 @@ class TestWhatIsPrinted:
 
 
 class TestWhatTheEngineAnswers:
-    """Cases in which the original's engine answers otherwise than one might think."""
+    """Cases with surprising behaviour of the original engine."""
 
     def test_composition_of_the_command_line_is_selected(
         self, write: Write, render: Render
@@ -489,7 +489,7 @@ class TestSecrets:
 
     def test_credentials_in_results_are_masked(self, write: Write, render: Render) -> None:
         reference = {"namespace": "vault", "name": "s"}
-        given = [{"name": "c", "source": "Secret", "secretRef": reference}]
+        references = [{"name": "c", "source": "Secret", "secretRef": reference}]
         credentials = '{{ (getCredentialData . "c").token | toString }}'
         tells = resource_with(f"data: {{seen: '{credentials}'}}\n")
         write(
@@ -497,7 +497,7 @@ class TestSecrets:
                 "apiVersion: v1\nkind: Secret\nmetadata: {namespace: vault, name: s}\n"
                 "stringData: {token: open-sesame}\n"
             ),
-            composition=composition(templating(tells, credentials=given)),
+            composition=composition(templating(tells, credentials=references)),
         )
         words = ("--function-credentials", "secrets.yaml")
         code, documents, err = render(*words, "--mask-secrets")
@@ -505,7 +505,7 @@ class TestSecrets:
         assert documents[1]["data"] == {"seen": "***"}
         assert render(*words)[1][1]["data"] == {"seen": "open-sesame"}
         fails = '{{ fail (printf "not %s" (getCredentialData . "c").token) }}'
-        write(composition=composition(templating(fails, credentials=given)))
+        write(composition=composition(templating(fails, credentials=references)))
         code, _, err = render(*words)
         assert code == 1
         assert "not ***" in err
@@ -536,7 +536,7 @@ class TestSecrets:
         assert "+" in err
         for secret in ("b3Blbi1zZXNhbWU=", "open-sesame"):
             assert secret not in err
-        # What a template says in so many words is the author's own input, no Secret.
+        # Text in a template is the author's own input, not data of a Secret.
         assert err.count("aHVudGVyMg==") == 1
         assert "aHVudGVyMg==" not in render(*words, "--mask-secrets")[2]
         _, _, err = render(*words, "--show-secrets")
@@ -714,7 +714,7 @@ class TestWhatRunsAFunction:
         self, write: Write, render: Render
     ) -> None:
         name = "function-patch-and-transform"
-        # Nothing listens there: the port is for those who ask what listens where.
+        # Nothing listens on the port of tcpmux.
         write(functions=function(name, runtime="Development", target="127.0.0.1:1"))
         code, documents, err = render("functions.yaml", "--timeout", "200ms")
         assert (code, documents) == (1, [])
@@ -1044,7 +1044,7 @@ class TestSuites:
 
 def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path) -> None:
     def put(text: str) -> None:
-        # Whole: who looks in between would see one change more.
+        # Written atomically, so that the watcher sees one change.
         (tmp_path / "new.yaml").write_text(text, encoding="utf-8")
         (tmp_path / "new.yaml").replace("xr.yaml")
 

@@ -1,4 +1,4 @@
-"""Versions of functions where a composition is rendered."""
+"""Versions of functions in rendered compositions."""
 
 from __future__ import annotations
 

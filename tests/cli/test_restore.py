@@ -1,4 +1,4 @@
-"""`kanister-py restore`: the backup it picks, and the ActionSet it makes."""
+"""`kanister-py restore`: chosen backups and created ActionSets."""
 
 from __future__ import annotations
 

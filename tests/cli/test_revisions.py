@@ -1,4 +1,4 @@
-"""`kanister-py revisions`: what a cluster has, and what may be switched or collected."""
+"""`kanister-py revisions`: listing, switching and deletion of revisions."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def function(policy: str) -> dict[str, Any]:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster(clock=SystemClock())
+    memory_cluster = MemoryCluster(clock=SystemClock())
     for path in sorted(CRDS.glob("*.yaml")):
-        made.create(parse_documents(path.read_bytes(), path.name)[0].value)
-    made.load([definition()])
+        memory_cluster.create(parse_documents(path.read_bytes(), path.name)[0].value)
+    memory_cluster.load([definition()])
     defined = definition()
     defined["metadata"]["uid"] = "defined"
     model, _problems = read_definition(defined)
-    made.load([crd_of(model)])
+    memory_cluster.load([crd_of(model)])
     names = []
     for colour, channel in (("red", "stable"), ("green", "alpha"), ("blue", "alpha")):
         manifest = composition(colour, channel=channel)
@@ -80,10 +80,10 @@ def cluster() -> MemoryCluster:
         step["functionRef"]["name"] = "templates"
         if colour == "red":
             step["functionRevisionRef"] = {"name": "templates-1"}
-        made.apply(manifest, field_manager="people", force=True)
-        names.append(reconcile_composition(made, "bucket", lambda *_event: None))
+        memory_cluster.apply(manifest, field_manager="people", force=True)
+        names.append(reconcile_composition(memory_cluster, "bucket", lambda *_event: None))
     stable = {"matchLabels": {"channel": "stable"}}
-    made.load(
+    memory_cluster.load(
         [
             bucket(
                 "pinned",
@@ -99,7 +99,7 @@ def cluster() -> MemoryCluster:
             function_revision(4, "Active", channel="alpha", serves=False),
         ]
     )
-    return made
+    return memory_cluster
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_list_shows_version_origin_and_status(cluster: MemoryCluster, ask: Ask) 
     }
     here = "example.org/function-jinja-templating@sha256:0"
     by_default = installed(2, "example.org/crossplane-contrib/function-auto-ready:v0.7.1")
-    # The controller was told to run packages here that say nothing of that.
+    # The controller runs packages without a runtime annotation in process.
     by_default["status"]["endpoint"] = "builtin:function-auto-ready@v0.1.0"
     newest = {"package-tag": "v1.1.0", "lifecycle": json.dumps(record)}
     cluster.load(
@@ -320,7 +320,7 @@ def test_gc_with_dry_run_deletes_nothing(cluster: MemoryCluster, ask: Ask) -> No
 
 
 def test_gc_deletes_unused_revisions_only(cluster: MemoryCluster, ask: Ask) -> None:
-    # Nobody says how many: ten of a composition, of a function what it says itself.
+    # Defaults: ten of a composition, revisionHistoryLimit of a function.
     ask("gc")
     assert left(cluster) == ([1, 2, 3], [1, 3, 4])
     text = ask("gc", "--keep", "1", "--kind", "composition")

@@ -1,4 +1,4 @@
-"""The run command, as a person and as a script meet it."""
+"""`kanister-py run`, as users and scripts call it."""
 
 from __future__ import annotations
 
@@ -415,7 +415,7 @@ def test_second_control_c_stops_at_once_with_a_final_status(
     blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, state = Path(blueprint), str(tmp_path / "state")
-    # What a cancelled run still does must go on until the user cannot wait for it any more.
+    # A cancelled run continues with deferred phases until the user stops it.
     slow = path.read_text().replace("kando output tidied yes", "echo tidying; sleep 600")
     path.write_text(slow.replace('[sleep, "600"]', '[sh, -c, "echo up; sleep 600"]'))
     command = [sys.executable, "-m", "kanister_py", "run", blueprint, "slow", "--state", state]
@@ -435,7 +435,7 @@ def test_second_control_c_stops_at_once_with_a_final_status(
     printed = json.loads(out)
     assert printed["state"] == "failed"
     assert "Run one: stopped at once" in err
-    # The one in the folder is the same.
+    # The status in the folder is the same.
     main(["run", "--state", state, "--resume", "one", "-o", "json"])
     assert json.loads(capsys.readouterr().out) == printed
 
@@ -484,10 +484,10 @@ def test_full_disk_still_prints_the_final_status(
     status = json.loads(ended.stdout)
     assert (status["state"], status["error"]["reason"]) == ("failed", "JournalUnwritable")
     assert ("could not be written" in ended.stderr) is not is_written
-    # What could be written is what is found again; a run that has no end there gets one.
+    # Only written entries are found again; a run without an end in the folder gets one.
     assert main(["run", "--state", state, "--resume", "full", "-o", "json"]) == int(is_written)
-    found = json.loads(capsys.readouterr().out)
-    assert found == status if is_written else found["state"] == "complete"
+    resumed = json.loads(capsys.readouterr().out)
+    assert resumed == status if is_written else resumed["state"] == "complete"
 
 
 WORKLOADS = """\
@@ -607,7 +607,7 @@ actions:
 
 
 def killed_and_resumed(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Kill a run while its first phase works, and resume it with these words."""
+    """Kill a run during its first phase, and resume it with these arguments."""
     blueprint = folder / "once.yaml"
     blueprint.write_text(text)
     command = [sys.executable, "-m", "kanister_py", "run", "--state", str(folder / "state")]
@@ -652,12 +652,12 @@ def test_pods_of_ended_phases_do_not_run_again(
     blueprint.write_text(ONCE.replace("; sleep 60", ""))
     words = ["run", "--state", str(state), "--pods=processes"]
     assert main([*words, str(blueprint), "go", "--name", "once"]) == 0
-    # As a process keeps it that is stopped between making the pod and starting it.
+    # State of a process that was stopped between the creation and the start of the pod.
     header = json.loads((state / "runs" / "once.jsonl").read_text().partition("\n")[0])
     key = run_key(header["actionSet"]["metadata"]["uid"], 0, 0, 1)
     cluster = MemoryCluster(clock=SystemClock())
     cluster.restore(json.loads((state / "cluster.json").read_text()))
-    # And one that was killed before it wrote a line: nobody can read it.
+    # An unreadable journal of a run that was killed before it wrote a line.
     (state / "runs" / "killed.jsonl").touch()
     container = {"name": "main", "image": "i", "command": ["sleep", "60"]}
     for name, label in (("kept", key), ("of-another", "another")):

@@ -1,4 +1,4 @@
-"""Stores of Profiles in runs whose pods are processes: the real ones, or a folder when asked."""
+"""Stores of Profiles in runs whose pods are processes: real ones, or a folder with --locations."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_file_profiles_with_one_bucket_name_have_separate_folders(
 
 @pytest.fixture
 def folder_of_profile(tmp_path: Path) -> Callable[[Path], None]:
-    """Put a folder into the Profile."""
+    """Set the folder of the Profile."""
 
     def put(folder: Path) -> None:
         objects = OBJECTS.replace("http://127.0.0.1:1", str(folder))

@@ -1,4 +1,4 @@
-"""A run on a laptop, shown in a browser of the same machine."""
+"""Web page of a run on the same machine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read(url: str) -> str:
 
 
 def run_at(url: str) -> str:
-    """Give the address of the run, once there is one."""
+    """Return the address of the run once it exists."""
     while (match := re.search(r'href="(/runs/[^"]+/[^"]+)"', read(url))) is None:
         pass
     return url.removesuffix("/runs") + match[1]
@@ -53,7 +53,7 @@ def test_page_shows_and_cancels_the_run(tmp_path: Path) -> None:
     with begun(str(file), "wait") as process:
         assert process.stderr is not None
         url = next(
-            found[1] for line in process.stderr if (found := re.search(r"shown at (http\S+)", line))
+            match[1] for line in process.stderr if (match := re.search(r"shown at (http\S+)", line))
         )
         run = run_at(url)
         with urlopen(f"{run}/events?0", timeout=60) as events:

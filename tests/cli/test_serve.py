@@ -1,4 +1,4 @@
-"""`kanister-py serve`, as a process of its own."""
+"""`kanister-py serve`, in a separate process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 180
 
 @contextmanager
 def serving(plugins: Path, *words: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a server, and give it with its log up to the line with its address."""
+    """Start a server; yield it with its log up to the line with its address."""
     environment = {key: text for key, text in os.environ.items() if "KANISTER_PY" not in key}
     process = subprocess.Popen(
         [sys.executable, "-m", "kanister_py", "serve", *words],
@@ -55,11 +55,11 @@ def test_server_answers_until_a_signal(plugin_folder: Path, stop: signal.Signals
         assert url.startswith("http://127.0.0.1:")
         with urlopen(
             f"{url}v1/functions/Notify/versions/v0.1.0", timeout=PATIENCE_SECONDS
-        ) as found:
-            assert found.headers["Sunset"] == "Fri, 15 Jan 2027 00:00:00 GMT"
-            assert json.load(found)["status"] == "deprecated"
-        with urlopen(url, timeout=PATIENCE_SECONDS) as found:
-            assert b"Timeline" in found.read()
+        ) as response:
+            assert response.headers["Sunset"] == "Fri, 15 Jan 2027 00:00:00 GMT"
+            assert json.load(response)["status"] == "deprecated"
+        with urlopen(url, timeout=PATIENCE_SECONDS) as response:
+            assert b"Timeline" in response.read()
         process.send_signal(stop)
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (0, "")
@@ -88,7 +88,7 @@ def test_responses_do_not_wait_for_acknowledgements(plugin_folder: Path) -> None
                 length = next(line for line in lines if line.lower().startswith(b"content-length"))
                 file.read(int(length.split()[1]))
                 waits.append(time.perf_counter() - start)
-    # The kernel's delay would be 40 ms on each of them; a busy machine delays only some.
+    # The kernel would delay all responses by 40 ms; a busy machine delays only some.
     assert min(waits) < 0.03
 
 

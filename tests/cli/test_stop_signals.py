@@ -1,4 +1,4 @@
-"""Stop signals reach what waits for them, whichever thread is given them."""
+"""Stop signals reach the waiting thread, even if another thread receives them."""
 
 from __future__ import annotations
 

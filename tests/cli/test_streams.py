@@ -46,7 +46,7 @@ spec:
 
 @pytest.fixture
 def unread() -> Iterator[int]:
-    """The end of a pipe to write to, of which the other end is closed."""
+    """The write end of a pipe whose read end is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     yield writer

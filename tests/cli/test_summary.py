@@ -1,4 +1,4 @@
-"""Summary of a run: how it ended, what it left, and what to do next."""
+"""Summary of an ended run: result, outputs and next steps."""
 
 from __future__ import annotations
 

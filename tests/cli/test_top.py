@@ -21,8 +21,8 @@ from tests.http_api.runs_of import RunsOf, runs_of_a_cluster
 
 @pytest.fixture(scope="module")
 def runs() -> Iterator[RunsOf]:
-    with runs_of_a_cluster() as made:
-        yield made
+    with runs_of_a_cluster() as cluster_runs:
+        yield cluster_runs
 
 
 def show(cluster: MemoryCluster, *words: str, clock: SystemClock | None = None) -> int:
@@ -80,7 +80,7 @@ def test_lost_watch_is_reported(runs: RunsOf) -> None:
 
 
 class Impatient(SystemClock):
-    """A clock that ends what looks at it as a user at a keyboard would."""
+    """A clock that sends Ctrl-C as a user would."""
 
     def now(self) -> datetime:
         os.kill(os.getpid(), signal.SIGINT)

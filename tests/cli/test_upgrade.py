@@ -173,7 +173,7 @@ class TestUpgrade:
         file.parent.mkdir()
         file.write_text(OLD)
         file.parent.chmod(0o555)
-        # Root writes into every folder but those that are mounted so that nobody does.
+        # Root can write to all folders except read-only mounts.
         mount = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
         closed = ("unshare", "--mount", "sh", "-c", mount, str(file.parent))
         done = kanister("upgrade", str(file), "--write", prefix=closed if os.geteuid() == 0 else ())

@@ -1,4 +1,4 @@
-"""Views of a run: the choice between them, and the plain one, line by line."""
+"""Views of a run: the choice of the view, and the plain view."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD = Warned("FunctionVersionDeprecated", "KubeTask v0.0.0 is old")
 
 
 class Stream(io.StringIO):
-    """Somewhere to write to that may call itself a terminal."""
+    """A stream that may claim to be a terminal."""
 
     def __init__(self, encoding: str = "utf-8", *, is_terminal: bool = True) -> None:
         super().__init__()
