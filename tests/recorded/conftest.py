@@ -1,4 +1,4 @@
-"""Where the recorded answers are; without them nothing here is collected, which is no skip."""
+"""Location of the recorded answers. Without it, these tests are not collected, and not skipped."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ if not os.environ.get("KANISTER_PY_PUBLISHED"):
 
 @pytest.fixture(scope="session")
 def recorded() -> Path:
-    """The folder of recorded answers; what they were recorded from lies beside it."""
+    """The folder of recorded answers; the folder next to it has the blueprints."""
     return Path(_FOLDER)

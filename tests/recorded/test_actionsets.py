@@ -1,4 +1,4 @@
-"""ActionSets end here as they end in Kanister, but for errors with a better text."""
+"""ActionSets end as they do in Kanister, except for the text of errors."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from kanister_py.runs import RunSettings, run_actionset
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"]) / "actionsets"
 CASES = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
 
-# Kanister's words are those of its own source files or of a Go decoder, or say less than ours
-# do: what ours must say instead.
-SENSE = {
+# Kanister's messages name its source files, come from a Go decoder, or say less than ours.
+# These texts must be part of our messages instead.
+EXPECTED_TEXTS = {
     "bad-output-line": "Failed to unmarshal key-value pair",
     "extra-arg": "argument bogus is not supported",
     "preferred-bad": "'latest' is not a version",
 }
 
-# Kanister runs the phases before one whose template nobody can read. Here nothing runs then.
+# Kanister runs the phases before one with an invalid template. We run no phase then.
 REFUSED_FIRST = {"template-bad-syntax": ["pending", "failed"]}
 
-# A version without its `v` is the same version here.
-OURS_COMPLETES = ("preferred-no-v",)
+# We accept a version without its `v`.
+COMPLETES_HERE = ("preferred-no-v",)
 
 
 def read(path: Path) -> Any:
     return parse_document(path.read_bytes(), str(path)).value
 
 
-class Ended(NamedTuple):
-    """How an ActionSet ended, and every pod that it made on its way."""
+class Result(NamedTuple):
+    """Final status of an ActionSet, and the pods that it created."""
 
     status: Mapping[str, Any]
     pods: Sequence[Mapping[str, Any]]
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[MemoryCluster]:
-    """A cluster with the objects that all cases share, whose pods are real processes."""
+    """A cluster with the objects of all cases; pods run as processes."""
     cluster = MemoryCluster(clock=SystemClock(), default_namespace="kanister")
     for document in parse_documents((RECORDED / "objects.yaml").read_bytes()):
         cluster.create(document.value)
@@ -66,8 +66,8 @@ def cluster(tmp_path: Path) -> Iterator[MemoryCluster]:
     node.close()
 
 
-def ended(case: Path, cluster: MemoryCluster) -> Ended:
-    before = cluster.list(PODS).resource_version
+def run_case(case: Path, cluster: MemoryCluster) -> Result:
+    version = cluster.list(PODS).resource_version
     settings = RunSettings(cluster=cluster, namespace="kanister")
     actionset, blueprint = read(case / "actionset.yaml"), read(case / "blueprint.yaml")
     try:
@@ -78,13 +78,13 @@ def ended(case: Path, cluster: MemoryCluster) -> Ended:
         moment = datetime(2026, 1, 1, tzinfo=UTC)
         status = refused_status(error.message, error.reason, moment).as_dict()
     assert cluster.list(PODS).items == []
-    with cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
+    with cluster.watch(PODS, resource_version=version, timeout_seconds=0.01) as events:
         pods = [event.object for event in events if event.type is EventType.ADDED]
-    return Ended(status, pods)
+    return Result(status, pods)
 
 
 def outcome_of(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what a user compares: states, outputs, artifacts and percentages."""
+    """Return the fields to compare: states, outputs, artifacts and percentages."""
     is_complete = status["state"] == "complete"
     return {
         "state": status["state"],
@@ -94,7 +94,7 @@ def outcome_of(status: Mapping[str, Any]) -> dict[str, Any]:
                 "name": action["name"],
                 "blueprint": action["blueprint"],
                 "object": action["object"],
-                # Of an action that failed they are templates, which nobody can use.
+                # The artifacts of a failed action are templates.
                 "artifacts": action.get("artifacts") if is_complete else None,
                 "phases": list(map(_phase, action.get("phases", ()))),
                 "deferPhase": _phase(action["deferPhase"]),
@@ -114,22 +114,22 @@ def _phase(phase: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_deferred_percent(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Forget what only we tell: how far a deferred phase is."""
+    """Remove the progress of deferred phases, which only we report."""
     for action in outcome["actions"]:
         del action["deferPhase"]["percent"]
     return outcome
 
 
-def wanted(name: str) -> Any:
-    # Written by a plain YAML writer, to whom `n` and `y` are words.
+def expected(name: str) -> Any:
+    # Written by a YAML 1.2 writer, for which `n` and `y` are strings.
     return yaml.safe_load((RECORDED / name / "want.yaml").read_bytes())
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_actionset_ends_as_it_does_in_kanister(name: str, cluster: MemoryCluster) -> None:
-    want = wanted(name)["status"]
-    status = ended(RECORDED / name, cluster).status
-    if name in OURS_COMPLETES:
+def test_actionset_ends_as_in_kanister(name: str, cluster: MemoryCluster) -> None:
+    want = expected(name)["status"]
+    status = run_case(RECORDED / name, cluster).status
+    if name in COMPLETES_HERE:
         assert (status["state"], want["state"]) == ("complete", "failed")
         return
     if name in REFUSED_FIRST:
@@ -139,25 +139,25 @@ def test_an_actionset_ends_as_it_does_in_kanister(name: str, cluster: MemoryClus
         assert without_deferred_percent(outcome_of(status)) == without_deferred_percent(
             outcome_of(want)
         ), status["error"]
-    assert has_sense_of(name, want["error"]["message"], status["error"])
+    assert has_meaning_of(name, want["error"]["message"], status["error"])
     assert "runningPhase" not in status["progress"]
 
 
-def has_sense_of(name: str, theirs: str, ours: Mapping[str, Any]) -> bool:
-    """Say whether our error says what theirs means, their defects left out."""
+def has_meaning_of(name: str, theirs: str, ours: Mapping[str, Any]) -> bool:
+    """Return whether our error has the meaning of Kanister's, without its defects."""
     message = ours["message"]
     if not theirs:
         return bool(message == "")
-    if name in SENSE:
-        return SENSE[name] in message
+    if name in EXPECTED_TEXTS:
+        return EXPECTED_TEXTS[name] in message
     if exit_code := re.search(r"ExitCode:(\d+)", theirs):
-        began = "Failed while waiting for Pod to complete: Pod failed"
-        return began in message and bool(ours["exitCode"] == int(exit_code[1]))
+        prefix = "Failed while waiting for Pod to complete: Pod failed"
+        return prefix in message and bool(ours["exitCode"] == int(exit_code[1]))
     return theirs.removeprefix("null: ").lower() in message.lower()
 
 
-# What an API server adds of its own, or gives by chance.
-SERVERS_OWN = {
+# Fields that an API server adds or generates.
+SERVER_FIELDS = {
     "dnsPolicy",
     "enableServiceLinks",
     "nodeName",
@@ -171,7 +171,7 @@ SERVERS_OWN = {
     "tolerations",
     "volumes",
 }
-SERVERS_OWN_OF_CONTAINERS = {
+SERVER_FIELDS_OF_CONTAINERS = {
     "resources",
     "terminationMessagePath",
     "terminationMessagePolicy",
@@ -179,25 +179,29 @@ SERVERS_OWN_OF_CONTAINERS = {
 }
 
 
-def pod_as_users_know_it(pod: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Keep what a blueprint, an ActionSet or a function said of a pod."""
+def comparable_pod(pod: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the fields of a pod that a blueprint, an ActionSet or a function sets."""
     metadata, spec = pod["metadata"], pod["spec"]
     assert metadata["name"].startswith(prefix)
     return {
         "namespace": metadata["namespace"],
         "annotations": metadata["annotations"],
         "labels": {key: value for key, value in metadata["labels"].items() if key != RUN_LABEL},
-        **{key: value for key, value in spec.items() if key not in SERVERS_OWN},
+        **{key: value for key, value in spec.items() if key not in SERVER_FIELDS},
         "containers": [
-            {key: value for key, value in one.items() if key not in SERVERS_OWN_OF_CONTAINERS}
-            for one in spec["containers"]
+            {
+                key: value
+                for key, value in container.items()
+                if key not in SERVER_FIELDS_OF_CONTAINERS
+            }
+            for container in spec["containers"]
         ],
     }
 
 
-@pytest.mark.parametrize("name", [case for case in CASES if "pod" in wanted(case)])
-def test_a_pod_is_made_as_kanister_makes_it(name: str, cluster: MemoryCluster) -> None:
-    want = wanted(name)["pod"]
-    (pod,) = ended(RECORDED / name, cluster).pods
+@pytest.mark.parametrize("name", [case for case in CASES if "pod" in expected(case)])
+def test_pod_equals_that_of_kanister(name: str, cluster: MemoryCluster) -> None:
+    want = expected(name)["pod"]
+    (pod,) = run_case(RECORDED / name, cluster).pods
     prefix = want["metadata"]["generateName"]
-    assert pod_as_users_know_it(pod, prefix) == pod_as_users_know_it(want, prefix)
+    assert comparable_pod(pod, prefix) == comparable_pod(want, prefix)

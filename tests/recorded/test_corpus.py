@@ -22,7 +22,7 @@ from kanister_py.wiring import read_functions
 CORPUS = Path(os.environ.get("KANISTER_PY_RECORDED", ".")).parent / "corpus" / "blueprints"
 FILES = sorted(CORPUS.rglob("*.yaml"))
 
-# What people know of their blueprints and are glad to be told: none of it is an error.
+# Correct findings about published blueprints; none of them is an error.
 TRUE_FINDINGS = {
     "dependency-not-declared",
     "duplicate-phase-name-across-actions",
@@ -30,7 +30,7 @@ TRUE_FINDINGS = {
     # An identifier of the ActionSet that v0.0.0 puts into a shell command, as Kanister does.
     "argument-in-shell",
     "unknown-key",
-    # It uses functions whose traps are told.
+    # Uses of functions with known traps.
     "version-trap",
 }
 # Published with an artifact whose key nothing reads, here or in Kanister.
@@ -51,11 +51,11 @@ def context() -> Context:
     )
 
 
-def test_there_are_blueprints_to_look_at() -> None:
+def test_corpus_has_blueprints() -> None:
     assert len(blueprints()) >= 20
 
 
-def test_placeholders_that_nobody_replaced_are_named() -> None:
+def test_unreplaced_placeholders_are_reported() -> None:
     report = lint_sources([Source("a.yaml", WITH_PLACEHOLDERS.read_bytes())], context())
     assert {(finding.rule, finding.line) for finding in report.findings} == {
         ("actionset-invalid", 17)
@@ -67,7 +67,7 @@ def test_placeholders_that_nobody_replaced_are_named() -> None:
     [file for file in FILES if file != WITH_PLACEHOLDERS],
     ids=lambda file: str(file.relative_to(CORPUS)),
 )
-def test_a_blueprint_that_people_run_lints_without_a_false_finding(file: Path) -> None:
+def test_published_blueprint_has_no_false_findings(file: Path) -> None:
     report = lint_sources([Source(str(file), file.read_bytes())], context())
     assert {finding.rule for finding in report.findings} <= TRUE_FINDINGS
     assert exit_code_of(report.findings) == 0, report.findings
@@ -79,14 +79,16 @@ def test_a_blueprint_that_people_run_lints_without_a_false_finding(file: Path) -
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CORPUS)))
-def test_an_upgrade_leaves_it_as_it_is(file: Path) -> None:
+def test_upgrade_does_not_change_published_blueprints(file: Path) -> None:
     (result,) = upgrade_sources([Source(str(file), file.read_bytes())], context())
     assert (result.changes, result.left) == ((), ())
     assert result.after.encode() == file.read_bytes()
 
 
 @pytest.mark.parametrize("located", blueprints(), ids=lambda located: located.blueprint.name)
-def test_every_action_of_it_can_be_planned_and_drawn(located: LocatedBlueprint) -> None:
+def test_actions_of_published_blueprints_can_be_planned_and_drawn(
+    located: LocatedBlueprint,
+) -> None:
     for action in located.blueprint.actions:
         plan = plan_blueprint(located, action)
         assert not plan.errors

@@ -1,8 +1,8 @@
-"""Data functions v0.0.0 do with restic and a real S3 server what they do in Kanister.
+"""Data functions v0.0.0 work with restic and a real S3 server as in Kanister.
 
-The recorded ActionSets stand on what those before them left in the bucket. They are run
-in that order, once, and each is then compared with its own record; what was made in
-between and not recorded is made here too.
+The recorded ActionSets depend on the objects that earlier ones left in the bucket. They run once,
+in the recorded order, and each is compared with its record. Changes between them that were not
+recorded are repeated here.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ pytestmark = pytest.mark.long
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"]) / "data"
 CASES = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
 WITH_MORE = [case for case in CASES if (RECORDED / case / "bucket.txt").exists()]
-"""Of the others, only the error was kept."""
+"""Only the error of the other cases was recorded."""
 ENDPOINT = "http://127.0.0.1:7070"
 
-# What comes first, as far as it matters; the others need what these leave.
+# The order of the first cases matters, because the others need their backups.
 FIRST = [
     "copy_volume_image_prefix_no_bucket",
     "backup_data",
@@ -74,7 +74,7 @@ LAST = [
 ]
 ORDER = [*FIRST, *(case for case in CASES if case not in {*FIRST, *LAST}), *LAST]
 
-# Backed up before the first case that reads them.
+# Cases whose backups were created without a record.
 HIDDEN_ALL = "restore_all_prefix_no_bucket"
 HIDDEN_COPY = "copy_volume_mount_path"
 PLAIN_OBJECTS = (
@@ -89,14 +89,14 @@ PLAIN_OBJECTS = (
     "kbucketish/x",
     "single",
 )
-# Deleted in between by cases that were not recorded.
+# Objects that unrecorded cases deleted.
 UNRECORDED_DELETIONS = {
     "location_delete_leading_slash": ("two/x",),
     "location_delete_profile_prefix": ("loc/a", "loc/b", "loc/sub/c", "location2"),
 }
 
-# Kanister's words are of its own source files, or say less than ours do.
-SENSE = {
+# Kanister's messages name its source files, or say less than ours.
+EXPECTED_TEXTS = {
     "backup_credential_secret": "Key 'aws_access_key_id' not found in secret",
     "backup_container_missing": "nosuch",
     "backup_pod_missing": 'pods "nosuch" not found',
@@ -110,8 +110,8 @@ SENSE = {
 
 
 @dataclass
-class Ended:
-    """How an ActionSet ended, what it ran and made, and what is in the bucket since."""
+class CaseResult:
+    """Final status of an ActionSet, its commands and pods, and the objects in the bucket."""
 
     status: Mapping[str, Any]
     commands: Sequence[tuple[str, list[str]]]
@@ -120,7 +120,7 @@ class Ended:
 
 
 class RecordingCluster(MemoryCluster):
-    """Notes every command that was begun in a container."""
+    """Cluster that records the commands started in containers."""
 
     def __init__(self, namespace: str) -> None:
         super().__init__(clock=SystemClock(), default_namespace=namespace)
@@ -134,35 +134,35 @@ class RecordingCluster(MemoryCluster):
 
 @dataclass
 class Replay:
-    """Runs cases in their order, each once."""
+    """Runner of cases, each once and in the recorded order."""
 
     cluster: RecordingCluster
     endpoint: str
     store: ObjectStore
-    ended: dict[str, Ended] = field(default_factory=dict)
-    known_as: dict[str, str] = field(default_factory=dict)
-    """What the records call by other names: IDs and tags."""
+    results: dict[str, CaseResult] = field(default_factory=dict)
+    new_names: dict[str, str] = field(default_factory=dict)
+    """IDs and tags of this run, by their recorded values."""
 
-    def until(self, name: str) -> Ended:
+    def until(self, name: str) -> CaseResult:
         for case in ORDER[: ORDER.index(name) + 1]:
-            if case not in self.ended:
+            if case not in self.results:
                 self._prepare(case)
-                self.ended[case] = self._run(case)
-        return self.ended[name]
+                self.results[case] = self._run(case)
+        return self.results[name]
 
     def translated(self, value: Any) -> Any:
-        """Say what was recorded in the names of this run.
+        """Replace recorded names by those of this run.
 
-        Never in the text of YAML: an ID such as `908144e1` would be read as a number there.
+        Not in YAML text, where an ID such as `908144e1` would be parsed as a number.
         """
-        return translated(value, {**self.known_as, ENDPOINT: self.endpoint})
+        return translated(value, {**self.new_names, ENDPOINT: self.endpoint})
 
     def _prepare(self, name: str) -> None:
         if name == HIDDEN_ALL:
             case = RECORDED / "backup_all_prefix_no_bucket"
             recorded = info_of(RECORDED / "delete_all")
             result = self._run_case(case, {"allplain": "kbucket/all"})
-            self._learn_all(recorded, json.loads(output_of(result.status)["BackupAllInfo"]))
+            self._record_all(recorded, json.loads(output_of(result.status)["BackupAllInfo"]))
         elif name == HIDDEN_COPY:
             seed(self.cluster, "lone-user", "/data")
             self._run_case(RECORDED / name)
@@ -171,27 +171,27 @@ class Replay:
                 self.store.put(key, [b"x"])
         self.store.delete(UNRECORDED_DELETIONS.get(name, ()))
 
-    def _run(self, name: str) -> Ended:
+    def _run(self, name: str) -> CaseResult:
         done = self._run_case(RECORDED / name)
         recorded = RECORDED / name / "status.json"
         if recorded.exists() and done.status["state"] == "complete":
-            self._learn(output_of(json.loads(recorded.read_text())), output_of(done.status))
+            self._record(output_of(json.loads(recorded.read_text())), output_of(done.status))
         return done
 
-    def _learn(self, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    def _record(self, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
         for key in ("backupID", "backupTag"):
             if key in theirs:
-                self.known_as[theirs[key]] = ours[key]
+                self.new_names[theirs[key]] = ours[key]
         if "BackupAllInfo" in theirs:
-            self._learn_all(json.loads(theirs["BackupAllInfo"]), json.loads(ours["BackupAllInfo"]))
+            self._record_all(json.loads(theirs["BackupAllInfo"]), json.loads(ours["BackupAllInfo"]))
 
-    def _learn_all(self, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+    def _record_all(self, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
         for pod, info in theirs.items():
             for key in ("BackupID", "BackupTag"):
-                self.known_as[info[key]] = ours[pod][key]
+                self.new_names[info[key]] = ours[pod][key]
 
-    def _run_case(self, case: Path, otherwise: Mapping[str, str] | None = None) -> Ended:
-        blueprint = translated(self.translated(document_in(case, "blueprint")), otherwise or {})
+    def _run_case(self, case: Path, names: Mapping[str, str] | None = None) -> CaseResult:
+        blueprint = translated(self.translated(document_in(case, "blueprint")), names or {})
         actionset = self.translated(document_in(case, "actionset"))
         before = self.cluster.list(PODS).resource_version
         self.cluster.commands.clear()
@@ -200,19 +200,19 @@ class Replay:
         with self.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
             pods = [event.object for event in events if event.type is EventType.ADDED]
         keys = [obj.key for obj in self.store.list("") if not obj.key.startswith(".")]
-        return Ended(status, list(self.cluster.commands), pods, keys)
+        return CaseResult(status, list(self.cluster.commands), pods, keys)
 
 
 def translated(value: Any, names: Mapping[str, str]) -> Any:
-    """Put other names into every string of a value, all at once."""
+    """Replace names in all strings of a value, in one pass."""
     if isinstance(value, Mapping):
-        return {key: translated(each, names) for key, each in value.items()}
+        return {key: translated(field, names) for key, field in value.items()}
     if isinstance(value, list):
         return [translated(entry, names) for entry in value]
     if not isinstance(value, str) or not names:
         return value
     longest_first = sorted(names, key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, longest_first)), lambda at: names[at[0]], value)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda match: names[match[0]], value)
 
 
 def document_in(case: Path, kind: str) -> Any:
@@ -229,7 +229,7 @@ def output_of(status: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def seed(cluster: MemoryCluster, pod: str, folder: str) -> None:
-    """Put two files, one of them in a folder, where a container has a volume."""
+    """Write two files, one of them in a folder, to the volume of a container."""
     script = (
         f"cd {folder} && mkdir -p sub && printf 'hello data\\n\\n' >a.txt "
         "&& head -c 3000 /dev/zero >sub/b.bin"
@@ -249,7 +249,7 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 
 @pytest.fixture(scope="module")
 def replay(location: Location, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replay]:
-    """A cluster with the objects that all cases share, whose pods are real processes."""
+    """A cluster with the objects of all cases; pods run as processes."""
     cluster = RecordingCluster("kanister")
     state = tmp_path_factory.mktemp("state")
     pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=state), SystemClock())
@@ -283,7 +283,7 @@ spec:
 
 
 def recorded_end(case: Path) -> tuple[str, str, Mapping[str, str]]:
-    """Read how a case ended: its state, its error, and its outputs."""
+    """Return the recorded state, error and outputs of a case."""
     if (case / "status.json").exists():
         status = json.loads((case / "status.json").read_text())
         return status["state"], status["error"]["message"], output_of(status)
@@ -292,13 +292,13 @@ def recorded_end(case: Path) -> tuple[str, str, Mapping[str, str]]:
 
 
 @pytest.mark.parametrize("ours", ["908144e1", "12345678", "0123"])
-def test_an_id_that_looks_like_a_number_stays_a_string(ours: str) -> None:
+def test_numeric_id_stays_a_string(ours: str) -> None:
     recorded = document_in(RECORDED / "delete_by_id_reclaim", "blueprint")
     (phase,) = translated(recorded, {"6b94ab25": ours})["actions"]["act"]["phases"]
     assert phase["args"]["backupID"] == ours
 
 
-def test_a_new_name_is_not_taken_for_an_old_one() -> None:
+def test_new_names_are_not_replaced_again() -> None:
     assert translated(["a1 b2", {"id": "b2"}], {"a1": "b2", "b2": "c3"}) == ["b2 c3", {"id": "c3"}]
 
 
@@ -306,17 +306,17 @@ NOT_COMPARED = ("backupID", "backupTag", "BackupAllInfo")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_backup_ends_as_it_does_in_kanister(name: str, replay: Replay) -> None:
+def test_case_ends_as_in_kanister(name: str, replay: Replay) -> None:
     status = replay.until(name).status
     state, message, outputs = recorded_end(RECORDED / name)
     if name == "delete_two_ids_one_prefix":
-        state, message = "failed", SENSE[name]
+        state, message = "failed", EXPECTED_TEXTS[name]
     assert status["state"] == state, status["error"]
     ours = output_of(status)
     assert ours.keys() == outputs.keys()
     assert without(ours) == without(outputs)
     error = status["error"]["message"]
-    for part in sense_of(name, replay.translated(message)):
+    for part in expected_texts(name, replay.translated(message)):
         assert part.lower() in error.lower()
     if state == "complete":
         assert error == ""
@@ -326,13 +326,13 @@ def without(outputs: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in outputs.items() if key not in NOT_COMPARED}
 
 
-def sense_of(name: str, message: str) -> list[str]:
-    """Say what our error must say: their words, and every line that a command printed."""
-    if name in SENSE:
-        return [SENSE[name]]
+def expected_texts(name: str, message: str) -> list[str]:
+    """Return the texts that our error must contain: Kanister's message and printed lines."""
+    if name in EXPECTED_TEXTS:
+        return [EXPECTED_TEXTS[name]]
     if not message:
         return []
-    # Which function that was, ours says in other words.
+    # Our message names the function differently.
     text = re.sub(r"^(null: )?((Required|Checking).*? function \w+\.?: )?", "", message)
     words, *printed = text.splitlines()
     lines = (line.removeprefix("stdout: ").removeprefix("stderr: ").strip() for line in printed)
@@ -340,7 +340,7 @@ def sense_of(name: str, message: str) -> list[str]:
 
 
 def normalised(commands: Sequence[tuple[str, list[str]]]) -> list[tuple[str, str]]:
-    """Say per pod what was run, without what chance gave: names of pods, and new tags."""
+    """Return the commands by pod, without generated names of pods and new tags."""
     return sorted(
         (
             re.sub(r"(?<=-)[a-z0-9]+$", "", pod) if not pod.startswith("app-") else pod,
@@ -357,14 +357,14 @@ def recorded_commands(case: Path) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_commands_are_those_that_kanister_runs(name: str, replay: Replay) -> None:
+def test_commands_equal_those_of_kanister(name: str, replay: Replay) -> None:
     commands = replay.until(name).commands
     recorded = [
         (pod, [replay.translated(word) for word in command])
         for pod, command in recorded_commands(RECORDED / name)
     ]
     if name == "delete_two_ids_one_prefix":
-        # It went as far as the first; ours is refused before it acts.
+        # Kanister ran the first command; our run is refused before it starts.
         recorded = []
     assert normalised(commands) == normalised(recorded)
     if "all" not in name:
@@ -378,7 +378,7 @@ def repositories_in(commands: Sequence[tuple[str, list[str]]]) -> set[str]:
 
 
 def shape_of(keys: Sequence[str], repository: str) -> dict[str, int]:
-    """Count what a repository holds; packs and indexes hold more or less each time."""
+    """Count the objects of a repository, except packs and indexes, whose number varies."""
     inside = [key.removeprefix(f"{repository}/") for key in keys if key.startswith(repository)]
     return {
         kind: sum(key.startswith(kind) for key in inside)
@@ -389,7 +389,7 @@ def shape_of(keys: Sequence[str], repository: str) -> dict[str, int]:
 @pytest.mark.parametrize(
     "name", [case for case in CASES if (RECORDED / case / "bucket.txt").exists()]
 )
-def test_the_bucket_holds_what_kanister_leaves_in_it(name: str, replay: Replay) -> None:
+def test_bucket_equals_that_of_kanister(name: str, replay: Replay) -> None:
     result = replay.until(name)
     recorded = (RECORDED / name / "bucket.txt").read_text().splitlines()
     theirs = [key.removeprefix("kbucket/") for key in recorded if key.startswith("kbucket/")]
@@ -402,7 +402,7 @@ def test_the_bucket_holds_what_kanister_leaves_in_it(name: str, replay: Replay) 
         assert plain == sorted(key for key in theirs if key in PLAIN_OBJECTS)
 
 
-def pod_as_users_know_it(pod: Mapping[str, Any]) -> dict[str, Any]:
+def comparable_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     metadata, spec = pod["metadata"], pod["spec"]
     (container,) = spec["containers"]
     mounts = [volume_mount["mountPath"] for volume_mount in container.get("volumeMounts", ())]
@@ -414,7 +414,7 @@ def pod_as_users_know_it(pod: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": metadata.get("generateName") or re.sub(r"[a-z0-9]+$", "", metadata["name"]),
         "namespace": metadata["namespace"],
-        # Ours are how pods are found again; Kanister knows none of them.
+        # Our labels identify pods; Kanister has none of them.
         "labels": {
             key: value
             for key, value in metadata["labels"].items()
@@ -432,10 +432,10 @@ def pod_as_users_know_it(pod: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name", [case for case in CASES if (RECORDED / case / "pods.json").exists()]
 )
-def test_pods_are_made_as_kanister_makes_them(name: str, replay: Replay) -> None:
-    pods = [pod_as_users_know_it(pod) for pod in replay.until(name).pods]
+def test_pods_equal_those_of_kanister(name: str, replay: Replay) -> None:
+    pods = [comparable_pod(pod) for pod in replay.until(name).pods]
     recorded = json.loads((RECORDED / name / "pods.json").read_text())
     if name == "delete_two_ids_one_prefix":
         recorded = []
-    theirs = [pod_as_users_know_it(pod) for pod in recorded]
+    theirs = [comparable_pod(pod) for pod in recorded]
     assert sorted(pods, key=str) == sorted(theirs, key=str)

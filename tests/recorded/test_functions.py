@@ -1,4 +1,4 @@
-"""The functions that come with us answer as the originals did."""
+"""Built-in functions respond as the originals did."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLASSES = {
     "go-templating": "GoTemplating",
     "patch-and-transform": "PatchAndTransform",
 }
-# What only a decoder of Go can say: no more than that it complained, and where.
+# Messages of Go decoders; only their presence and place are compared.
 DECODER_WORDS = re.compile(
     r"(?:json: |invalid character |unexpected end of JSON input"
     r"|error unmarshaling JSON: |error converting YAML to JSON: ).*",
@@ -56,16 +56,16 @@ def _comparable(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("function", "case"), list(_cases()))
-def test_a_function_answers_as_the_original(
+def test_function_responds_as_the_original(
     function: type[CompositionFunction], case: Mapping[str, Any]
 ) -> None:
     request = copy_json(case["request"])
-    answered = function().run(request)
-    answer = asyncio.run(_waited(answered)) if inspect.isawaitable(answered) else answered
+    returned = function().run(request)
+    response = asyncio.run(_waited(returned)) if inspect.isawaitable(returned) else returned
 
-    assert _comparable(answer) == _comparable(case["response"])
+    assert _comparable(response) == _comparable(case["response"])
     assert request == case["request"]
 
 
-async def _waited(answer: Any) -> Any:
-    return await answer
+async def _waited(awaitable: Any) -> Any:
+    return await awaitable

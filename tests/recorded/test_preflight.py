@@ -1,4 +1,4 @@
-"""What Kanister renders without an error is never refused here before it runs."""
+"""Actions that Kanister renders without an error are not refused before they run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import read_functions
 from tests.recorded.test_rendered import CORPUS, RENDERED_AT, _answers, _params
 
-# Functions that are not here yet, and values that the recording made up.
+# The recording invents values of arguments.
 _NOT_OF_TEMPLATES = ("InvalidArgs",)
 
 
-class Recorded:
-    """A cluster with the objects that Kanister was given for the phases of one action."""
+class RecordedObjects:
+    """A cluster with the recorded objects of the phases of one action."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self._objects: dict[tuple[str, str], Any] = {}
@@ -57,11 +57,13 @@ def _choice(phase: Any) -> Choice[FunctionEntry] | KanisterError:
 
 
 @pytest.mark.parametrize(("blueprint", "answer"), list(_answers()))
-def test_what_renders_in_kanister_is_not_refused(blueprint: str, answer: Mapping[str, Any]) -> None:
+def test_action_that_renders_in_kanister_is_not_refused(
+    blueprint: str, answer: Mapping[str, Any]
+) -> None:
     (located,) = (
-        each
-        for each in blueprints_in(parse_documents((CORPUS / blueprint).read_bytes()))
-        if answer["action"] in each.blueprint.actions
+        candidate
+        for candidate in blueprints_in(parse_documents((CORPUS / blueprint).read_bytes()))
+        if answer["action"] in candidate.blueprint.actions
     )
     blueprint_model, name = located.blueprint, answer["action"]
     phases = blueprint_model.actions[name].every_phase()
@@ -71,16 +73,16 @@ def test_what_renders_in_kanister_is_not_refused(blueprint: str, answer: Mapping
         analysis, renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True
     )
     choices = [_choice(phase) for _, phase in phases]
-    seen = run_preflight(basis, choices, cast("Cluster", Recorded(answer)))
+    report = run_preflight(basis, choices, cast("Cluster", RecordedObjects(answer)))
     failing = {
         DEFER if path[-1] == "deferPhase" else path[-1]
         for (path, _), phase in zip(phases, answer["phases"], strict=True)
         if "error" in phase
     }
-    wrong = [
+    false_obstacles = [
         obstacle
-        for obstacle in seen.obstacles
+        for obstacle in report.obstacles
         if obstacle.phase not in failing and obstacle.reason not in _NOT_OF_TEMPLATES
     ]
-    assert wrong == []
-    assert failing <= {obstacle.phase for obstacle in seen.obstacles}
+    assert false_obstacles == []
+    assert failing <= {obstacle.phase for obstacle in report.obstacles}

@@ -34,7 +34,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 @pytest.fixture
 def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
-    """A cluster with the published application, and a Profile filled in."""
+    """A cluster with the published application and a complete Profile."""
     cluster = MemoryCluster(clock=SystemClock(), default_namespace="kanister")
     pods = PodHost(cluster, ProcessPodRunner(SystemClock(), state=tmp_path), SystemClock())
     cluster.attach_pods(pods.node)
@@ -47,11 +47,11 @@ def cluster(tmp_path: Path, location: Location) -> Iterator[Cluster]:
 
 
 def application(location: Location) -> Iterator[dict[str, Any]]:
-    """Give the published application, and its Profile filled in."""
+    """Yield the published application, and its Profile with values filled in."""
     for document in parse_documents((TIME_LOG / "time-logger-deployment.yaml").read_bytes()):
-        blueprint = document.value
-        blueprint["metadata"]["namespace"] = "default"
-        yield blueprint
+        obj = document.value
+        obj["metadata"]["namespace"] = "default"
+        yield obj
     profile = parse_document((TIME_LOG / "s3-profile.yaml").read_bytes(), "profile").value
     profile["location"] |= {
         "bucket": location.bucket,
@@ -72,11 +72,11 @@ def application(location: Location) -> Iterator[dict[str, Any]]:
 
 
 def act(cluster: Cluster, action: str, artifacts: Mapping[str, Any] | None = None) -> Any:
-    """Run an action of the blueprint, and give its artifacts."""
+    """Run an action of the blueprint; return its artifacts."""
     blueprint = parse_document((TIME_LOG / "blueprint.yaml").read_bytes(), "blueprint").value
     actionset = parse_document((TIME_LOG / "backup-actionset.yaml").read_bytes(), "set").value
-    (wanted,) = actionset["spec"]["actions"]
-    wanted |= {"name": action, **({"artifacts": dict(artifacts)} if artifacts else {})}
+    (fields,) = actionset["spec"]["actions"]
+    fields |= {"name": action, **({"artifacts": dict(artifacts)} if artifacts else {})}
     settings = RunSettings(cluster=cluster, namespace="kanister")
     status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert status["state"] == "complete", status["error"]
@@ -84,7 +84,7 @@ def act(cluster: Cluster, action: str, artifacts: Mapping[str, Any] | None = Non
 
 
 def in_app(cluster: Cluster, script: str) -> bytes:
-    """Run something where the application writes."""
+    """Run a script in the container of the application."""
     from kanister_py.core.kube.resources import PODS
 
     (pod,) = cluster.list(PODS, namespace="default").items
@@ -95,7 +95,7 @@ def in_app(cluster: Cluster, script: str) -> bytes:
     return output
 
 
-def test_the_time_log_is_as_it_was(cluster: Cluster, location: Location) -> None:
+def test_time_log_is_restored(cluster: Cluster, location: Location) -> None:
     in_app(cluster, "until [ -s /var/log/time.log ]; do sleep 0.1; done; echo kept >/var/log/mark")
     artifacts = act(cluster, "backup")
     assert artifacts["timeLog"]["keyValue"]["path"] == "kbucket/time-log"

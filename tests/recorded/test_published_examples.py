@@ -1,6 +1,6 @@
 """Blueprints of Kanister's examples folder that are not among the recorded ones, unmodified.
 
-`KANISTER_PY_PUBLISHED` names that folder; without it nothing here is collected.
+`KANISTER_PY_PUBLISHED` names that folder; without it these tests are not collected.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ PASSWORD = "change-me"
 POSTGRESQL = "pg-postgresql.app.svc.cluster.local"
 
 
-class World(NamedTuple):
-    """A cluster with a Profile, and the pods that stand in it."""
+class ExampleCluster(NamedTuple):
+    """A cluster with a Profile and running pods."""
 
     cluster: Cluster
     pods: PodHost
     location: Location
 
-    def apply(self, made: Mapping[str, Any]) -> None:
-        self.cluster.create(dict(made))
+    def apply(self, obj: Mapping[str, Any]) -> None:
+        self.cluster.create(dict(obj))
         self.pods.wait_until_workloads_ready(lambda: True)
 
     def act(self, file: str, action: str, name: str, artifacts: Any = None) -> Any:
-        """Run an action on a StatefulSet, and give its artifacts."""
+        """Run an action on a StatefulSet; return its artifacts."""
         blueprint = parse_document((PUBLISHED / file).read_bytes(), file).value
-        labels = {
+        fields = {
             "name": action,
             "blueprint": blueprint["metadata"]["name"],
             "object": {"kind": "StatefulSet", "name": name, "namespace": "app"},
@@ -55,7 +55,7 @@ class World(NamedTuple):
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "ActionSet",
             "metadata": {"name": action, "namespace": "app"},
-            "spec": {"actions": [labels]},
+            "spec": {"actions": [fields]},
         }
         settings = RunSettings(cluster=self.cluster, namespace="app")
         status = run_actionset(actionset, [blueprint], settings).wait(300).status
@@ -70,13 +70,13 @@ class World(NamedTuple):
         return output
 
     def snapshots(self) -> list[str]:
-        """Name the snapshots that are left in the bucket."""
+        """Return the keys of snapshots in the bucket."""
         listed = object_stores().open(self.location).list("")
         return [obj.key for obj in listed if "/snapshots/" in obj.key]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def example_cluster(tmp_path: Path) -> Iterator[ExampleCluster]:
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
     cluster = MemoryCluster(clock=SystemClock(), default_namespace="app")
@@ -102,7 +102,7 @@ def world(tmp_path: Path) -> Iterator[World]:
                 "credential": {"type": "keyPair", "keyPair": pair},
             }
         )
-        yield World(cluster, pods, location)
+        yield ExampleCluster(cluster, pods, location)
         pods.close()
 
 
@@ -114,7 +114,7 @@ def secret(name: str, data: Mapping[str, str]) -> dict[str, Any]:
 def stateful_set(
     name: str, release: str, script: str, container: str, folder: str, replicas: int = 1
 ) -> dict[str, Any]:
-    """An application with a volume, as the charts name it that the examples are written for."""
+    """Return an application with a volume, named as in the charts of the examples."""
     labels = {"app.kubernetes.io/instance": release, "app": name}
     main = {
         "name": container,
@@ -137,26 +137,30 @@ def stateful_set(
     }
 
 
-def test_files_of_a_mongodb_come_back(world: World) -> None:
-    """A stand-in for the server: the blueprint copies its files, and speaks no word with it."""
+def test_files_of_mongodb_are_restored(example_cluster: ExampleCluster) -> None:
+    """A fake server is enough: the blueprint copies files and does not connect to it."""
     name, data = "my-release-mongodb", "/bitnami/mongodb/data/db"
     server = f"mkdir -p {data}; exec sleep 900"
-    world.apply(stateful_set(name, "my-release", server, "mongodb", "/bitnami/mongodb", 2))
-    world.apply(stateful_set(f"{name}-arbiter", "my-release", "exec sleep 900", "mongodb", "/x"))
+    example_cluster.apply(
+        stateful_set(name, "my-release", server, "mongodb", "/bitnami/mongodb", 2)
+    )
+    example_cluster.apply(
+        stateful_set(f"{name}-arbiter", "my-release", "exec sleep 900", "mongodb", "/x")
+    )
     file = "mongodb-restic/mongodb-blueprint.yaml"
-    world.inside(f"{name}-0", f"echo kept >{data}/doc")
-    artifacts = world.act(file, "backup", name)
-    world.inside(f"{name}-0", f"echo lost >{data}/doc")
-    world.act(file, "restore", name, artifacts)
-    assert world.inside(f"{name}-0", f"cat {data}/doc") == b"kept\n"
-    world.act(file, "delete", name, artifacts)
-    assert world.snapshots() == []
+    example_cluster.inside(f"{name}-0", f"echo kept >{data}/doc")
+    artifacts = example_cluster.act(file, "backup", name)
+    example_cluster.inside(f"{name}-0", f"echo lost >{data}/doc")
+    example_cluster.act(file, "restore", name, artifacts)
+    assert example_cluster.inside(f"{name}-0", f"cat {data}/doc") == b"kept\n"
+    example_cluster.act(file, "delete", name, artifacts)
+    assert example_cluster.snapshots() == []
 
 
-def test_a_postgresql_that_runs_on_comes_back(world: World) -> None:
-    """A real server, by the name that the blueprint gives it.
+def test_running_postgresql_is_restored(example_cluster: ExampleCluster) -> None:
+    """A real server, with the host name that the blueprint uses.
 
-    `unshare -mn`, with `lo` up and a line of its own in /etc/hosts, has that name.
+    The name resolves under `unshare -mn` with `lo` up and a line in /etc/hosts.
     """
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     if not places:
@@ -175,19 +179,19 @@ def test_a_postgresql_that_runs_on_comes_back(world: World) -> None:
             --pwfile=/tmp/password --no-sync
         exec {as_user} postgres -D {data} -c unix_socket_directories=/bitnami
     """
-    world.cluster.create(secret(name, {"postgres-password": PASSWORD}))
-    world.apply(stateful_set(name, "pg", server, "postgresql", "/bitnami"))
+    example_cluster.cluster.create(secret(name, {"postgres-password": PASSWORD}))
+    example_cluster.apply(stateful_set(name, "pg", server, "postgresql", "/bitnami"))
 
     def ask(text: str) -> bytes:
         psql = f"{login} psql -h 127.0.0.1 -U postgres -At"
         ready = f"for _ in $(seq 300); do {psql} -c ';' 2>/dev/null && break; sleep 0.1; done"
-        return world.inside(f"{name}-0", f"{ready}; {psql} -c '{text}'")
+        return example_cluster.inside(f"{name}-0", f"{ready}; {psql} -c '{text}'")
 
     ask("CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
     file = "postgresql/postgres-start-stop-blueprint.yaml"
-    artifacts = world.act(file, "backup", name)
+    artifacts = example_cluster.act(file, "backup", name)
     ask("DROP TABLE t")
-    world.act(file, "restore", name, artifacts)
+    example_cluster.act(file, "restore", name, artifacts)
     assert ask("SELECT count(*) FROM t") == b"1000\n"
-    world.act(file, "delete", name, artifacts)
-    assert world.snapshots() == []
+    example_cluster.act(file, "delete", name, artifacts)
+    assert example_cluster.snapshots() == []

@@ -21,8 +21,8 @@ FUNCTIONS = (
 _FOLDER = Path(os.environ.get("KANISTER_PY_RECORDED", ".")) / "render"
 CASES = sorted(case.name for case in _FOLDER.iterdir()) if _FOLDER.is_dir() else []
 
-# What both say of the same failure.
-SENSE = {
+# Texts that both messages of a failure contain.
+COMMON_TEXTS = {
     "fatal": 'pipeline step "bad" returned a fatal result: cannot execute template',
     "invalid-name": 'composed resource "a" because it has an invalid name "Not_Valid"',
     "requirements-never-settle": (
@@ -35,7 +35,7 @@ SENSE = {
 
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that names the functions with which the answers were recorded."""
+    """A file with the functions that were used for the recording."""
     path = tmp_path_factory.mktemp("functions") / "functions.yaml"
     documents = [
         {
@@ -51,21 +51,21 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parts(text: str) -> tuple[list[str], list[str]]:
-    """Give documents in their order, and results in one of our own: theirs varies."""
+    """Return documents in order, and results sorted, because their order varies."""
     documents = text.split("---\n")
     results = [document for document in documents if "\nkind: Result\n" in document]
     return [document for document in documents if document not in results], sorted(results)
 
 
-def test_all_cases_are_here() -> None:
+def test_all_cases_exist() -> None:
     assert len(CASES) == 24
 
 
 @pytest.mark.parametrize(
-    "mode", [pytest.param((), id="as it is"), pytest.param(("--mode", "text"), id="as text")]
+    "mode", [pytest.param((), id="default"), pytest.param(("--mode", "text"), id="as text")]
 )
 @pytest.mark.parametrize("case", CASES)
-def test_a_composition_renders_as_it_did(
+def test_composition_renders_as_recorded(
     case: str,
     mode: tuple[str, ...],
     recorded: Path,
@@ -74,13 +74,13 @@ def test_a_composition_renders_as_it_did(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = recorded / "render" / case
-    was = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    recording = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     monkeypatch.chdir(folder)
-    words = [str(functions) if arg == "FUNCTIONS" else arg for arg in was["args"]]
+    words = [str(functions) if arg == "FUNCTIONS" else arg for arg in recording["args"]]
     code = main(["render", *mode, *words])
     output = capsys.readouterr()
-    assert code == was["exit"], output.err
+    assert code == recording["exit"], output.err
     assert parts(output.out) == parts((folder / "want.yaml").read_text(encoding="utf-8"))
-    if was["exit"]:
-        assert SENSE[case] in was["stderr"]
-        assert SENSE[case] in output.err
+    if recording["exit"]:
+        assert COMMON_TEXTS[case] in recording["stderr"]
+        assert COMMON_TEXTS[case] in output.err

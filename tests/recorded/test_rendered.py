@@ -1,4 +1,4 @@
-"""Blueprints that people use render here as they render in Kanister."""
+"""Published blueprints render as in Kanister."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kanister_py.gotemplate.times import from_datetime
 
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"])
 CORPUS = RECORDED.parent / "corpus" / "blueprints"
-# One blueprint prints the time at which it was rendered.
+# One blueprint prints the current time.
 RENDERED_AT = from_datetime(datetime(2026, 11, 18, 11, 50, 31, tzinfo=UTC))
 RENDERER = Renderer(Engine.GO, Effects(now=lambda: RENDERED_AT))
 
@@ -39,56 +39,56 @@ def _answers() -> Iterator[Any]:
             yield pytest.param(answers["blueprint"], answer, id=f"{file.stem} {answer['action']}")
 
 
-def _workload(found: Mapping[str, Any] | None) -> Workload | None:
-    if found is None:
+def _workload(workload: Mapping[str, Any] | None) -> Workload | None:
+    if workload is None:
         return None
     return Workload(
-        name=found["Name"],
-        namespace=found["Namespace"],
-        pods=tuple(found["Pods"]),
-        containers=tuple(map(tuple, found["Containers"])),
-        persistent_volume_claims=found["PersistentVolumeClaims"],
+        name=workload["Name"],
+        namespace=workload["Namespace"],
+        pods=tuple(workload["Pods"]),
+        containers=tuple(map(tuple, workload["Containers"])),
+        persistent_volume_claims=workload["PersistentVolumeClaims"],
     )
 
 
-def _named(found: Mapping[str, Any] | None) -> Named | None:
-    return found and Named(found["Name"], found["Namespace"])  # type: ignore[return-value]  # an empty mapping is none
+def _named(reference: Mapping[str, Any] | None) -> Named | None:
+    return reference and Named(reference["Name"], reference["Namespace"])  # type: ignore[return-value]  # an empty mapping stands for None
 
 
-def _profile(found: Mapping[str, Any]) -> ResolvedProfile:
-    credential = found["Credential"]
+def _profile(profile: Mapping[str, Any]) -> ResolvedProfile:
+    credential = profile["Credential"]
     pair = credential["KeyPair"]
     return ResolvedProfile(
-        location=found["Location"],
+        location=profile["Location"],
         credential_type=credential["Type"],
-        skip_ssl_verify=found["SkipSSLVerify"],
+        skip_ssl_verify=profile["SkipSSLVerify"],
         key_pair=KeyPair(pair["ID"], pair["Secret"]),
     )
 
 
-def _params(found: Mapping[str, Any]) -> Params:
+def _params(recorded_params: Mapping[str, Any]) -> Params:
     params = Params(
         ActionFacts(
-            time=found["Time"],
-            object=found["Object"],
-            stateful_set=_workload(found["StatefulSet"]),
-            deployment=_workload(found["Deployment"]),
-            deployment_config=_workload(found["DeploymentConfig"]),
-            pvc=_named(found["PVC"]),
-            namespace=_named(found["Namespace"]),
-            artifacts=found["ArtifactsIn"],
-            config_maps=found["ConfigMaps"],
-            secrets=found["Secrets"],
-            profile=_profile(found["Profile"]),
-            options=found["Options"],
-            pod_labels=found["PodLabels"],
-            pod_annotations=found["PodAnnotations"],
+            time=recorded_params["Time"],
+            object=recorded_params["Object"],
+            stateful_set=_workload(recorded_params["StatefulSet"]),
+            deployment=_workload(recorded_params["Deployment"]),
+            deployment_config=_workload(recorded_params["DeploymentConfig"]),
+            pvc=_named(recorded_params["PVC"]),
+            namespace=_named(recorded_params["Namespace"]),
+            artifacts=recorded_params["ArtifactsIn"],
+            config_maps=recorded_params["ConfigMaps"],
+            secrets=recorded_params["Secrets"],
+            profile=_profile(recorded_params["Profile"]),
+            options=recorded_params["Options"],
+            pod_labels=recorded_params["PodLabels"],
+            pod_annotations=recorded_params["PodAnnotations"],
         )
     )
-    for name, phase in found["Phases"].items():
+    for name, phase in recorded_params["Phases"].items():
         params.enter_phase(name, phase["Secrets"], phase["ConfigMaps"])
         params.leave_phase(name, phase["Output"])
-    defer = found["DeferPhase"]
+    defer = recorded_params["DeferPhase"]
     params.enter_phase(None, defer["Secrets"], defer["ConfigMaps"])
     params.leave_phase(None, defer["Output"])
     return params
@@ -121,7 +121,7 @@ def _rendered_phase(phase: Mapping[str, Any], params: Params) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("blueprint", "answer"), list(_answers()))
-def test_an_action_renders_as_in_kanister(blueprint: str, answer: Mapping[str, Any]) -> None:
+def test_action_renders_as_in_kanister(blueprint: str, answer: Mapping[str, Any]) -> None:
     document = parse_document((CORPUS / blueprint).read_bytes()).value
     action = document["actions"][answer["action"]]
     params = _params(answer["params"])
@@ -134,7 +134,7 @@ def test_an_action_renders_as_in_kanister(blueprint: str, answer: Mapping[str, A
 
 
 @pytest.mark.parametrize("blueprint", sorted(CORPUS.rglob("*.yaml")), ids=lambda file: file.stem)
-def test_a_blueprint_from_kanister_is_taken_for_go(blueprint: Path) -> None:
+def test_published_blueprints_use_go_templates(blueprint: Path) -> None:
     for document in parse_documents(blueprint.read_bytes()):
         if document.value["kind"] == "Blueprint":
             assert choose_engine({}, _texts(document.value["actions"])).engine is Engine.GO
