@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Scope(NamedTuple):
-    """The objects that a reflector lists and watches; without a namespace, those of all."""
+    """The objects that a reflector lists and watches; without a namespace, in all of them."""
 
     resource: GroupVersionResource
     namespace: str = ""

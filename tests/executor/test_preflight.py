@@ -320,7 +320,7 @@ def test_all_errors_of_one_template_are_reported_with_their_lines(tmp_path: Path
     assert lines == ["11", "13", "14", "14"]
     messages = (
         '"wrod" in .Options',
-        ".Deployment is not there",
+        ".Deployment is missing",
         "no phase frist",
         "second runs later",
     )

@@ -1,4 +1,4 @@
-"""Functions with requirements: what they get, and when their responses are final."""
+"""Functions with requirements: fetched resources, and final responses."""
 
 from __future__ import annotations
 

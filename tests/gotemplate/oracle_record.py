@@ -167,8 +167,8 @@ def differences_of_new_cases(oracles: Mapping[str, Path], count: int, from_seed:
 
     fresh = generated(count, from_seed)
     return [
-        found
+        mismatch
         for sprig, oracle in sorted(oracles.items())
         for case, want in zip(fresh, ask(oracle, fresh), strict=True)
-        if (found := difference(case, want, sprig))
+        if (mismatch := difference(case, want, sprig))
     ]

@@ -4,7 +4,7 @@ A case is a template with one of the named data sets. Go's answers are recorded 
 in this folder, so there are no expected outputs here.
 """
 
-# ruff: noqa: E501, RUF001, W291 - a template stands on one line, with its spaces, as people write it
+# ruff: noqa: E501, RUF001, W291 - a template is one line, with its spaces, as people write it
 
 from __future__ import annotations
 
@@ -1604,7 +1604,7 @@ def newer_cases() -> Iterator[Case]:
 
 
 def actions_of(template: str) -> Iterator[str]:
-    """Yield the actions of a line separately: one that fails would hide the following ones."""
+    """Yield the actions of a line separately: a failed action would hide the following ones."""
     if any(word in template for word in ("$", "if ", "range ", "with ", "define ", "block ")):
         return
     for part in template.split("{{")[1:]:

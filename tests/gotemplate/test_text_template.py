@@ -1,4 +1,4 @@
-"""Output and errors equal those of Go's text/template."""
+"""Output and errors equal the recorded ones of Go's text/template."""
 
 from __future__ import annotations
 
