@@ -129,7 +129,7 @@ def test_unreadable_actionset_is_rejected_with_the_field(context: Context) -> No
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "want"),
+    ("old", "new", "expected"),
     [
         pytest.param(None, GOOD, False, id="it is new"),
         pytest.param(GOOD, {**GOOD, "metadata": {"labels": {"a": "b"}}}, True, id="a label"),
@@ -143,8 +143,8 @@ def test_unreadable_actionset_is_rejected_with_the_field(context: Context) -> No
         ),
     ],
 )
-def test_only_changes_of_the_spec_are_reviewed(old: Any, new: Any, want: bool) -> None:
-    assert needs_no_check(old, new) is want
+def test_only_changes_of_the_spec_are_reviewed(old: Any, new: Any, expected: bool) -> None:
+    assert needs_no_check(old, new) is expected
 
 
 @pytest.mark.parametrize(

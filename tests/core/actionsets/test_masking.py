@@ -14,7 +14,7 @@ from kanister_py.core.actionsets.masking import Masker
 
 
 @pytest.mark.parametrize(
-    ("secret", "text", "want"),
+    ("secret", "text", "expected"),
     [
         pytest.param("hunter22", "login hunter22 ok", "login *** ok", id="in the middle"),
         pytest.param("short", "a short word", "a short word", id="too short to hide"),
@@ -38,8 +38,8 @@ from kanister_py.core.actionsets.masking import Masker
         pytest.param("hunter22", b"hunter22".hex().upper(), "***", id="as hexadecimal digits"),
     ],
 )
-def test_known_secret_is_masked(secret: str, text: str, want: str) -> None:
-    assert Masker([secret]).mask(text) == want
+def test_known_secret_is_masked(secret: str, text: str, expected: str) -> None:
+    assert Masker([secret]).mask(text) == expected
 
 
 def test_secret_that_begins_with_another_is_masked_completely() -> None:

@@ -69,7 +69,7 @@ def test_problems_are_reported_with_line_and_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "want"),
+    ("text", "expected"),
     [
         pytest.param(
             "Deployment/shop/db",
@@ -105,8 +105,8 @@ def test_problems_are_reported_with_line_and_path() -> None:
         ),
     ],
 )
-def test_object_reference_is_parsed_from_text(text: str, want: ObjectReference) -> None:
-    assert parse_object_reference(text) == want
+def test_object_reference_is_parsed_from_text(text: str, expected: ObjectReference) -> None:
+    assert parse_object_reference(text) == expected
 
 
 @pytest.mark.parametrize("text", ["db", "Thing/db", "a//b", "a/b/c/d/e/f", ""])

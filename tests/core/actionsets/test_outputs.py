@@ -66,7 +66,7 @@ def test_output_line_may_have_a_windows_line_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "want"),
+    ("text", "expected"),
     [
         pytest.param(b'{"key":"k","value":"v"}', Output("k", "v"), id="no space"),
         pytest.param(b'  {"KEY":"k","Value":"v","x":1} ', Output("k", "v"), id="any case"),
@@ -77,8 +77,8 @@ def test_output_line_may_have_a_windows_line_end() -> None:
         pytest.param(b'{"key":"k","value":"<&>\\u003c"}', Output("k", "<&><"), id="escapes of Go"),
     ],
 )
-def test_output_line_is_parsed_as_leniently_as_in_kanister(text: bytes, want: Output) -> None:
-    assert parse_output(text) == want
+def test_output_line_is_parsed_as_leniently_as_in_kanister(text: bytes, expected: Output) -> None:
+    assert parse_output(text) == expected
 
 
 @pytest.mark.parametrize(

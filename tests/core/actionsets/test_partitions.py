@@ -18,7 +18,7 @@ from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION
 
 
 @pytest.mark.parametrize(
-    ("labels", "status", "want"),
+    ("labels", "status", "expected"),
     [
         pytest.param({}, None, "", id="no label and no status"),
         pytest.param({PARTITION_LABEL: "red"}, None, "red", id="a label before it begins"),
@@ -49,9 +49,9 @@ from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION
     ],
 )
 def test_run_stays_in_the_partition_that_started_it(
-    labels: dict[str, str], status: Any, want: str
+    labels: dict[str, str], status: Any, expected: str
 ) -> None:
-    assert partition_of({"metadata": {"labels": labels}, "status": status}) == want
+    assert partition_of({"metadata": {"labels": labels}, "status": status}) == expected
 
 
 def test_recorded_partition_is_read_from_the_annotation() -> None:
@@ -63,7 +63,7 @@ BOTH = (ACTION_SETS, COMPOSITIONS)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "want"),
+    ("one", "other", "expected"),
     [
         pytest.param(Scope(), Scope(), "ActionSets in all namespaces", id="everything by both"),
         pytest.param(
@@ -92,8 +92,8 @@ BOTH = (ACTION_SETS, COMPOSITIONS)
         ),
     ],
 )
-def test_overlap_of_two_scopes_is_described(one: Scope, other: Scope, want: str) -> None:
-    assert one.overlap_with(other) == other.overlap_with(one) == want
+def test_overlap_of_two_scopes_is_described(one: Scope, other: Scope, expected: str) -> None:
+    assert one.overlap_with(other) == other.overlap_with(one) == expected
 
 
 @pytest.mark.parametrize(

@@ -301,10 +301,10 @@ def test_transient_failure_is_retried_with_backoff() -> None:
 
 
 def test_permanent_failure_is_retried_only_if_its_reason_is_listed() -> None:
-    for on, want in ((None, State.FAILED), (frozenset({"Broken"}), State.PENDING)):
+    for on, expected in ((None, State.FAILED), (frozenset({"Broken"}), State.PENDING)):
         rules = rules_of(1, retry=RetryRule(limit=1, on=on))
         status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, BROKEN))
-        assert status.actions[0].phases[0].state is want
+        assert status.actions[0].phases[0].state is expected
 
 
 def test_failure_that_is_not_retried_explains_why() -> None:

@@ -77,7 +77,7 @@ FULL = registry(entries(LISTINGS, "v0.3.0"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "want", "reasons"),
+    ("requested", "expected", "reasons"),
     [
         pytest.param(None, "v0.3.0", [], id="nothing asked: the stable version"),
         pytest.param("", "v0.3.0", [], id="empty text is nothing asked"),
@@ -106,16 +106,14 @@ FULL = registry(entries(LISTINGS, "v0.3.0"))
         ),
     ],
 )
-def test_every_row_of_the_table_that_answers(
-    asked: str | None, want: str, reasons: list[str]
-) -> None:
-    choice = choose_version(FULL, "KubeTask", asked)
-    assert str(choice.chosen.version) == want
+def test_version_is_chosen(requested: str | None, expected: str, reasons: list[str]) -> None:
+    choice = choose_version(FULL, "KubeTask", requested)
+    assert str(choice.chosen.version) == expected
     assert [notice.reason for notice in choice.notices] == reasons
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "want"),
+    ("requested", "error", "expected"),
     [
         pytest.param(
             "v0.1.0",
@@ -141,26 +139,24 @@ def test_every_row_of_the_table_that_answers(
         pytest.param("~x", InvalidVersion, "not a range", id="no range"),
     ],
 )
-def test_every_row_of_the_table_that_refuses(
-    asked: str, error: type[KanisterError], want: str
-) -> None:
+def test_request_is_refused(requested: str, error: type[KanisterError], expected: str) -> None:
     with pytest.raises(error) as refused:
-        choose_version(FULL, "KubeTask", asked)
-    assert want in refused.value.message
+        choose_version(FULL, "KubeTask", requested)
+    assert expected in refused.value.message
 
 
-def test_an_unknown_function_is_refused_with_the_names_that_are_near() -> None:
+def test_unknown_function_is_refused_with_similar_names() -> None:
     with pytest.raises(FunctionNotRegistered) as refused:
         choose_version(FULL, "KubeTsk")
     assert refused.value.near == ("KubeTask",)
 
 
-def test_strict_versions_forbid_the_step_back_to_v0_0_0() -> None:
+def test_strict_mode_has_no_fallback_to_v0_0_0() -> None:
     with pytest.raises(FunctionVersionNotFound):
         choose_version(FULL, "KubeTask", "v9.9.9", strict=True)
 
 
-def test_no_step_back_where_v0_0_0_is_removed_or_never_was() -> None:
+def test_no_fallback_if_v0_0_0_is_removed_or_missing() -> None:
     gone = Listing(deprecated_in=parse("0.1.0"), removed_in=parse("0.3.0"))
     without = registry(entries({"v0.1.0": Listing()}, "v0.1.0"))
     removed = registry(entries({"v0.0.0": gone, "v0.1.0": Listing()}, "v0.1.0"))
@@ -169,10 +165,10 @@ def test_no_step_back_where_v0_0_0_is_removed_or_never_was() -> None:
             choose_version(entry, "KubeTask", "v9.9.9")
 
 
-def test_the_step_back_to_a_deprecated_v0_0_0_says_both_things() -> None:
+def test_fallback_to_a_deprecated_v0_0_0_has_two_notices() -> None:
     old = Listing(deprecated_in=parse("0.3.0"), removed_in=parse("0.5.0"))
-    known = registry(entries({"v0.0.0": old, "v0.1.0": Listing()}, "v0.1.0"))
-    choice = choose_version(known, "KubeTask", "v9.9.9")
+    candidates = registry(entries({"v0.0.0": old, "v0.1.0": Listing()}, "v0.1.0"))
+    choice = choose_version(candidates, "KubeTask", "v9.9.9")
     assert [notice.reason for notice in choice.notices] == [
         "FunctionVersionFallback",
         "FunctionVersionDeprecated",
@@ -180,25 +176,25 @@ def test_the_step_back_to_a_deprecated_v0_0_0_says_both_things() -> None:
 
 
 def test_without_a_stable_version_a_phase_gets_v0_0_0() -> None:
-    known = registry(entries({"v0.0.0": Listing(), "v0.1.0": Listing()}, None))
-    choice = choose_version(known, "KubeTask")
+    candidates = registry(entries({"v0.0.0": Listing(), "v0.1.0": Listing()}, None))
+    choice = choose_version(candidates, "KubeTask")
     assert (str(choice.chosen.version), choice.why) == ("v0.0.0", "the default version")
 
 
-def test_without_a_stable_version_and_v0_0_0_a_phase_must_name_one() -> None:
-    known = registry(entries({"v0.1.0": Listing()}, None))
+def test_without_a_stable_version_and_v0_0_0_a_version_is_required() -> None:
+    candidates = registry(entries({"v0.1.0": Listing()}, None))
     with pytest.raises(FunctionVersionNotFound, match=r"v0\.1\.0 is served"):
-        choose_version(known, "KubeTask")
+        choose_version(candidates, "KubeTask")
 
 
-def test_a_stable_version_that_is_planned_says_from_which_release_on_it_is_there() -> None:
-    known = registry(entries({"v0.2.0": Listing(since=parse("1.0.0"))}, "v0.2.0"))
-    want = r"v0\.2\.0 is available since 1\.0\.0, and the release is 0\.4\.0$"
-    with pytest.raises(FunctionVersionNotFound, match=want):
-        choose_version(known, "KubeTask")
+def test_planned_stable_version_is_refused_with_its_release() -> None:
+    candidates = registry(entries({"v0.2.0": Listing(since=parse("1.0.0"))}, "v0.2.0"))
+    expected = r"v0\.2\.0 is available since 1\.0\.0, and the release is 0\.4\.0$"
+    with pytest.raises(FunctionVersionNotFound, match=expected):
+        choose_version(candidates, "KubeTask")
 
 
-def test_a_deprecated_version_says_until_when_and_what_instead() -> None:
+def test_deprecated_version_has_a_notice_with_removal_and_replacement() -> None:
     (notice,) = choose_version(FULL, "KubeTask", "v0.2.0").notices
     assert notice.message == (
         "KubeTask v0.2.0 is deprecated since release 0.3.0 and refused from release 0.5.0 on; "
@@ -207,7 +203,7 @@ def test_a_deprecated_version_says_until_when_and_what_instead() -> None:
     assert notice.facts == {"deprecatedIn": "0.3.0", "removedIn": "0.5.0", "replacement": "v0.3.0"}
 
 
-def test_another_release_can_be_asked_what_it_would_do() -> None:
+def test_choice_depends_on_the_given_release() -> None:
     with pytest.raises(FunctionVersionRemoved):
         choose_version(FULL, "KubeTask", "v0.2.0", at={"kanister-py": parse("0.5.0")})
     before = choose_version(FULL, "KubeTask", "v0.1.0", at={"kanister-py": parse("0.2.0")})
@@ -215,18 +211,18 @@ def test_another_release_can_be_asked_what_it_would_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("func_version", "preferred", "want"),
+    ("func_version", "preferred", "expected"),
     [
         pytest.param("v0.4.0", "v0.0.0", ("v0.4.0", "funcVersion"), id="the phase comes first"),
         pytest.param(None, "v0.0.0", ("v0.0.0", "preferredVersion"), id="then the action"),
         pytest.param("", "", ("", ""), id="empty texts are as good as none"),
     ],
 )
-def test_a_phase_asks_before_its_action(
-    func_version: str | None, preferred: str | None, want: tuple[str, str]
+def test_func_version_wins_over_preferred_version(
+    func_version: str | None, preferred: str | None, expected: tuple[str, str]
 ) -> None:
-    asked = requested_version(func_version, preferred)
-    assert (asked.text, asked.by) == want
+    requested = requested_version(func_version, preferred)
+    assert (requested.text, requested.by) == expected
 
 
 RELEASES = st.sampled_from([None, *(Version(0, minor, 0) for minor in range(1, 7))])
@@ -234,7 +230,7 @@ RELEASES = st.sampled_from([None, *(Version(0, minor, 0) for minor in range(1, 7
 
 @st.composite
 def families(draw: st.DrawFn) -> tuple[list[FunctionEntry], str]:
-    """Any family of versions, and anything that may be asked of it."""
+    """Strategy for any list of versions and any request."""
     numbers = draw(
         st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), min_size=1, unique=True)
     )
@@ -243,63 +239,61 @@ def families(draw: st.DrawFn) -> tuple[list[FunctionEntry], str]:
         text: Listing(deprecated_in=draw(RELEASES), removed_in=draw(RELEASES)) for text in texts
     }
     stable = draw(st.sampled_from([None, *texts]))
-    known = entries(listings, stable)
-    asked = draw(
+    candidates = entries(listings, stable)
+    requested = draw(
         st.sampled_from(["", "v0.0.0", "0.1.1", "v0.1.2", "~0.1", ">=0.0.0", "<0.1.0", "!=0.1.1"])
     )
-    return draw(st.permutations(known)), asked
+    return draw(st.permutations(candidates)), requested
 
 
-def answer(known: Sequence[FunctionEntry], asked: str) -> tuple[str, str, tuple[str, ...]]:
+def answer(candidates: Sequence[FunctionEntry], requested: str) -> tuple[str, str, tuple[str, ...]]:
     try:
-        choice = choose_version(registry(known), "KubeTask", asked)
+        choice = choose_version(registry(candidates), "KubeTask", requested)
     except KanisterError as error:
         return error.reason, error.message, ()
     return "", str(choice.chosen.version), tuple(notice.reason for notice in choice.notices)
 
 
 class TestChoosing:
-    """One registry; the answer depends on what is asked and on what there is, on nothing else."""
+    """The choice depends only on the registry and the request."""
 
     @given(families())
-    def test_a_removed_version_is_never_chosen(
-        self, drawn: tuple[list[FunctionEntry], str]
-    ) -> None:
-        known, asked = drawn
-        reason, version, _ = answer(known, asked)
+    def test_removed_version_is_never_chosen(self, drawn: tuple[list[FunctionEntry], str]) -> None:
+        candidates, requested = drawn
+        reason, version, _ = answer(candidates, requested)
         if not reason:
-            chosen = next(entry for entry in known if str(entry.version) == version)
+            chosen = next(entry for entry in candidates if str(entry.version) == version)
             assert chosen.support_at() is not Support.REMOVED
 
     @given(families())
-    def test_the_order_of_registration_does_not_matter(
+    def test_order_of_registration_does_not_matter(
         self, drawn: tuple[list[FunctionEntry], str]
     ) -> None:
-        known, asked = drawn
-        assert answer(known, asked) == answer(list(reversed(known)), asked)
+        candidates, requested = drawn
+        assert answer(candidates, requested) == answer(list(reversed(candidates)), requested)
 
     @given(families())
-    def test_deciding_twice_says_the_same(self, drawn: tuple[list[FunctionEntry], str]) -> None:
-        known, asked = drawn
-        assert answer(known, asked) == answer(known, asked)
+    def test_choice_is_deterministic(self, drawn: tuple[list[FunctionEntry], str]) -> None:
+        candidates, requested = drawn
+        assert answer(candidates, requested) == answer(candidates, requested)
 
     @given(families())
-    def test_both_spellings_of_a_version_choose_the_same(
+    def test_both_spellings_of_a_version_give_the_same_choice(
         self, drawn: tuple[list[FunctionEntry], str]
     ) -> None:
-        known, _ = drawn
-        for entry in known:
+        candidates, _ = drawn
+        for entry in candidates:
             with_v, without = str(entry.version), entry.version.bare
-            assert answer(known, with_v) == answer(known, without)
+            assert answer(candidates, with_v) == answer(candidates, without)
 
     @given(families())
-    def test_a_caller_that_gets_a_deprecated_version_is_told(
+    def test_deprecated_version_always_has_a_notice(
         self, drawn: tuple[list[FunctionEntry], str]
     ) -> None:
-        known, asked = drawn
-        reason, version, notices = answer(known, asked)
+        candidates, requested = drawn
+        reason, version, notices = answer(candidates, requested)
         if not reason:
-            chosen = next(entry for entry in known if str(entry.version) == version)
+            chosen = next(entry for entry in candidates if str(entry.version) == version)
             is_deprecated = chosen.support_at() is Support.DEPRECATED
             assert ("FunctionVersionDeprecated" in notices) is is_deprecated
 
@@ -308,7 +302,7 @@ class TestChoosing:
 
 
 def revision(number: int, **facts: object) -> FunctionRevision:
-    known: dict[str, object] = {
+    candidates: dict[str, object] = {
         "function": "function-go-templating",
         "name": f"function-go-templating-{number:07x}",
         "number": number,
@@ -317,12 +311,12 @@ def revision(number: int, **facts: object) -> FunctionRevision:
         "digest": f"sha256:{number:064x}",
         **facts,
     }
-    return FunctionRevision(**known)  # type: ignore[arg-type]  # the facts of a row, as they come
+    return FunctionRevision(**candidates)  # type: ignore[arg-type]  # the facts of a row, as they come
 
 
-def revisions(*known: FunctionRevision) -> Registry[FunctionRevision]:
+def revisions(*candidates: FunctionRevision) -> Registry[FunctionRevision]:
     builder: RegistryBuilder[FunctionRevision] = RegistryBuilder()
-    builder.add(known)
+    builder.add(candidates)
     return builder.build()
 
 
@@ -337,7 +331,7 @@ SOME = revisions(
 
 
 @pytest.mark.parametrize(
-    ("request_", "want"),
+    ("request_", "expected"),
     [
         pytest.param(RevisionRequest(), 2, id="none named: the highest that is routable"),
         pytest.param(RevisionRequest(labels=ALPHA), 2, id="by labels"),
@@ -357,14 +351,14 @@ SOME = revisions(
         ),
     ],
 )
-def test_a_step_gets_the_highest_routable_revision_that_it_allows(
-    request_: RevisionRequest, want: int
+def test_step_gets_the_highest_routable_revision_that_it_allows(
+    request_: RevisionRequest, expected: int
 ) -> None:
-    assert choose_revision(SOME, "function-go-templating", request_).chosen.number == want
+    assert choose_revision(SOME, "function-go-templating", request_).chosen.number == expected
 
 
 @pytest.mark.parametrize(
-    ("request_", "want"),
+    ("request_", "expected"),
     [
         pytest.param(
             RevisionRequest(name="function-go-templating-0000003"),
@@ -388,16 +382,16 @@ def test_a_step_gets_the_highest_routable_revision_that_it_allows(
         ),
     ],
 )
-def test_when_no_revision_does_the_error_says_why_of_each(
-    request_: RevisionRequest, want: str
+def test_error_explains_why_every_revision_is_not_suitable(
+    request_: RevisionRequest, expected: str
 ) -> None:
     with pytest.raises(FunctionRevisionNotFound) as refused:
         choose_revision(SOME, "function-go-templating", request_)
-    assert want in refused.value.passed_over
+    assert expected in refused.value.passed_over
     assert len(refused.value.passed_over) >= 5
 
 
-def test_a_choice_accounts_for_every_revision_that_was_passed_over() -> None:
+def test_choice_explains_every_rejected_revision() -> None:
     choice = choose_revision(SOME, "function-go-templating")
     assert [str(entry) for entry in choice.passed_over] == [
         "function-go-templating-0000005 (revision 5) has no endpoint yet",
@@ -411,12 +405,12 @@ def test_a_choice_accounts_for_every_revision_that_was_passed_over() -> None:
 
 
 @given(st.permutations(range(1, 6)), st.sets(st.integers(1, 5)))
-def test_the_highest_routable_revision_wins_in_whatever_order_they_come(
+def test_highest_routable_revision_is_chosen_in_any_order(
     numbers: list[int], healthy: set[int]
 ) -> None:
-    known = revisions(*[revision(number, is_healthy=number in healthy) for number in numbers])
+    candidates = revisions(*[revision(number, is_healthy=number in healthy) for number in numbers])
     if healthy:
-        assert choose_revision(known, "function-go-templating").chosen.number == max(healthy)
+        assert choose_revision(candidates, "function-go-templating").chosen.number == max(healthy)
     else:
         with pytest.raises(FunctionRevisionNotFound):
-            choose_revision(known, "function-go-templating")
+            choose_revision(candidates, "function-go-templating")

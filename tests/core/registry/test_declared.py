@@ -31,7 +31,7 @@ class PaintInput(BaseModel):
 
 
 class Paint(CompositionFunction):
-    """Paint what is desired."""
+    """Add a color to the desired state."""
 
     name = "function-paint"
     Input = PaintInput
@@ -41,7 +41,7 @@ class Paint(CompositionFunction):
 
 
 class PaintTwice(Paint):
-    """Paint it again."""
+    """Add the color twice."""
 
 
 class VersionedPaint(VersionedCompositionFunction):
@@ -58,13 +58,13 @@ class Greet(Func):
         return None
 
 
-def test_a_class_that_runs_requests_is_a_function_of_compositions() -> None:
+def test_class_with_run_is_a_composition_function() -> None:
     (entry,) = entries_of(Paint, ACME)
     assert (entry.kind, str(entry.version)) == (FunctionKind.COMPOSITION, "v0.0.0")
     assert load_function(entry) is Paint
 
 
-def test_functions_of_compositions_have_versions_like_any_other() -> None:
+def test_composition_functions_have_versions() -> None:
     entries = sorted(entries_of(VersionedPaint, ACME), key=lambda entry: entry.version)
     assert [(str(entry.version), entry.target, entry.is_stable) for entry in entries] == [
         ("v0.1.0", Paint, False),
@@ -73,7 +73,7 @@ def test_functions_of_compositions_have_versions_like_any_other() -> None:
     assert {entry.kind for entry in entries} == {FunctionKind.COMPOSITION}
 
 
-def test_versions_of_one_function_cannot_be_of_two_kinds() -> None:
+def test_versions_of_a_function_must_have_the_same_kind() -> None:
     class Mixed(VersionedCompositionFunction):
         name = "Greet"
         stable_version = "v0.1.0"
@@ -83,18 +83,18 @@ def test_versions_of_one_function_cannot_be_of_two_kinds() -> None:
         entries_of(Mixed, ACME)
 
 
-def test_a_blueprint_cannot_call_a_function_of_compositions() -> None:
+def test_blueprint_cannot_call_a_composition_function() -> None:
     with refused_as("FunctionOfAnotherKind") as caught:
         choose_version(registry_of(Paint), "function-paint", kind=FunctionKind.BLUEPRINT)
     assert caught.value.message.endswith("is for compositions, not for blueprints")
 
 
-def test_a_step_cannot_call_a_function_of_blueprints() -> None:
+def test_step_cannot_call_a_blueprint_function() -> None:
     with refused_as("FunctionOfAnotherKind"):
         choose_version(registry_of(Greet), "Greet", kind=FunctionKind.COMPOSITION)
 
 
-def test_the_input_is_described_down_to_its_last_field_and_once() -> None:
+def test_reference_describes_nested_input_fields_once() -> None:
     (entry,) = entries_of(Paint, ACME)
     reference = version_reference(entry, Paint)
     assert [(argument["name"], argument["type"]) for argument in reference["arguments"]] == [

@@ -30,7 +30,7 @@ class EchoArgs(Args):
 
 
 class Echo(Func):
-    """Say it again."""
+    """Echo its input."""
 
     name = "Echo"
     Args = EchoArgs
@@ -46,7 +46,7 @@ class EchoLouder(Func, parent=Echo):
 
 
 class VersionedEcho(VersionedFunc):
-    """Its own exec is v0.0.0, as the design has it."""
+    """A class with its own `exec`, which is v0.0.0."""
 
     name = "Echo"
     Args = EchoArgs
@@ -64,13 +64,13 @@ def builder_with_echo() -> RegistryBuilder[FunctionEntry]:
     return builder
 
 
-def test_a_function_that_knows_nothing_of_versions_is_v0_0_0() -> None:
+def test_function_without_versions_is_v0_0_0() -> None:
     family = registry_of(Echo).family("Echo")
     assert [str(entry.version) for entry in family] == ["v0.0.0"]
     assert load_function(family.candidates[0]) is Echo
 
 
-def test_a_versioned_function_is_its_own_v0_0_0_and_has_a_stable_version() -> None:
+def test_versioned_function_is_v0_0_0_and_has_a_stable_version() -> None:
     family = registry_of(VersionedEcho).family("Echo")
     assert [str(entry.version) for entry in family] == ["v0.1.0", "v0.0.0"]
     assert family.default is not None
@@ -78,7 +78,7 @@ def test_a_versioned_function_is_its_own_v0_0_0_and_has_a_stable_version() -> No
     assert load_function(family.by_identity[Version(0, 0, 0)]) is VersionedEcho
 
 
-def test_a_versioned_function_without_an_exec_of_its_own_has_no_v0_0_0() -> None:
+def test_versioned_function_without_exec_has_no_v0_0_0() -> None:
     class Later(VersionedFunc):
         name = "Echo"
         stable_version = "v0.1.0"
@@ -87,7 +87,7 @@ def test_a_versioned_function_without_an_exec_of_its_own_has_no_v0_0_0() -> None
     assert [str(entry.version) for entry in entries_of(Later, ACME)] == ["v0.1.0"]
 
 
-def test_a_new_version_takes_name_and_arguments_of_its_parent_in_one_line() -> None:
+def test_new_version_inherits_name_and_arguments_of_its_parent() -> None:
     assert EchoLouder.name == "Echo"
     assert EchoLouder.Args is EchoArgs
     assert EchoLouder.on_restart is OnRestart.REPEAT
@@ -161,7 +161,7 @@ def versioned(**attributes: Any) -> Any:
         ),
     ],
 )
-def test_a_bad_registration_is_refused_whole_and_says_why(declared: Any, why: str) -> None:
+def test_invalid_registration_is_refused_with_the_reason(declared: Any, why: str) -> None:
     builder = builder_with_echo()
     before = builder.build()
     with pytest.raises(RegistrationRefused) as refused:
@@ -171,14 +171,14 @@ def test_a_bad_registration_is_refused_whole_and_says_why(declared: Any, why: st
     assert list(builder.build().family("Echo")) == list(before.family("Echo"))
 
 
-def test_a_function_cannot_be_registered_twice_in_whatever_version() -> None:
+def test_function_cannot_be_registered_twice() -> None:
     builder = builder_with_echo()
     with pytest.raises(RegistrationRefused, match="registered already"):
         builder.add(entries_of(VersionedEcho, ACME))
     assert [str(entry.version) for entry in builder.build().family("Echo")] == ["v0.0.0"]
 
 
-def test_versions_of_two_functions_are_never_one_registration() -> None:
+def test_versions_of_two_functions_cannot_be_registered_together() -> None:
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     other = type("Other", (Echo,), {"name": "Other"})
     with pytest.raises(RegistrationRefused, match="is named Other"):
@@ -186,7 +186,7 @@ def test_versions_of_two_functions_are_never_one_registration() -> None:
     assert builder.build().names == ()
 
 
-def test_a_registry_that_was_built_does_not_change_when_its_builder_goes_on() -> None:
+def test_registry_does_not_change_with_its_builder() -> None:
     builder = builder_with_echo()
     built = builder.build()
     builder.add(entries_of(type("Other", (Echo,), {"name": "Other"}), ACME))
@@ -194,20 +194,20 @@ def test_a_registry_that_was_built_does_not_change_when_its_builder_goes_on() ->
     assert builder.build().names == ("Echo", "Other")
 
 
-def test_the_names_near_an_unknown_one_are_told() -> None:
+def test_unknown_function_is_reported_with_similar_names() -> None:
     with pytest.raises(FunctionNotRegistered) as refused:
         registry_of(Echo).family("echo")
     assert refused.value.near == ("Echo",)
 
 
-def test_many_threads_read_one_registry() -> None:
+def test_registry_is_readable_from_many_threads() -> None:
     registry: Registry[FunctionEntry] = registry_of(VersionedEcho)
     with ThreadPoolExecutor(8) as pool:
         families = list(pool.map(registry.family, ["Echo"] * 1000))
     assert {id(family) for family in families} == {id(registry.family("Echo"))}
 
 
-def test_a_removed_version_has_no_code_to_load() -> None:
+def test_removed_version_has_no_code() -> None:
     old = versioned(
         lifecycle={
             "releases": [{"version": "1.0.0"}, {"version": "1.1.0"}, {"version": "1.2.0"}],
@@ -229,11 +229,11 @@ def test_a_removed_version_has_no_code_to_load() -> None:
     assert refused.value.replacement == "v0.1.0"
 
 
-def test_the_reference_of_a_version_comes_out_of_its_argument_model() -> None:
+def test_reference_of_a_version_describes_its_argument_model() -> None:
     entry = registry_of(Echo).family("Echo").candidates[0]
     reference = version_reference(entry, load_function(entry))
     assert reference["arguments"] == [
         {"name": "text", "type": "text", "required": True, "description": ""}
     ]
-    assert reference["description"] == "Say it again."
+    assert reference["description"] == "Echo its input."
     assert reference["status"] == "stable"

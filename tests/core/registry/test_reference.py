@@ -1,4 +1,4 @@
-"""Reference of functions: the arguments in a diff of two versions, and revisions."""
+"""Reference of functions: differences of versions, and revisions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reference(version: str, **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "renamed", "want"),
+    ("old", "new", "renamed", "expected"),
     [
         pytest.param({"tries": 1}, {"tries": 1}, {}, [], id="the same"),
         pytest.param({"tries": 1}, {"tries": 3}, {}, ["default-changed"], id="another default"),
@@ -59,20 +59,18 @@ def reference(version: str, **arguments: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_changed_default_is_told_whatever_the_argument_is_called(
-    old: dict[str, Any], new: dict[str, Any], renamed: dict[str, str], want: list[str]
+def test_changed_default_is_reported_for_renamed_arguments(
+    old: dict[str, Any], new: dict[str, Any], renamed: dict[str, str], expected: list[str]
 ) -> None:
     changes = differences(reference("v1.0.0", **old), reference("v2.0.0", **new), renamed)
-    assert [change["what"] for change in changes] == want
+    assert [change["what"] for change in changes] == expected
     assert all(change["breaking"] for change in changes)
 
 
 @pytest.mark.parametrize(
     ("default", "text"), [(3, "3"), (False, "false"), ("é", '"é"')], ids=["3", "no", "text"]
 )
-def test_the_default_of_a_new_argument_is_told_in_the_words_of_a_blueprint(
-    default: Any, text: str
-) -> None:
+def test_default_of_a_new_argument_is_written_like_in_yaml(default: Any, text: str) -> None:
     (change,) = differences(reference("v1.0.0"), reference("v2.0.0", tries=default))
     assert change["message"] == f"Argument tries is new; its default is {text}"
 
@@ -86,7 +84,9 @@ def test_the_default_of_a_new_argument_is_told_in_the_words_of_a_blueprint(
         pytest.param("text or map", "text", True, id="no map any more"),
     ],
 )
-def test_a_type_breaks_what_it_does_not_take_any_more(old: str, new: str, *, breaks: bool) -> None:
+def test_change_of_type_is_breaking_if_it_excludes_old_values(
+    old: str, new: str, *, breaks: bool
+) -> None:
     was, becomes = reference("v1.0.0", spec=None), reference("v2.0.0", spec=None)
     was["arguments"][0]["type"], becomes["arguments"][0]["type"] = old, new
     (change,) = differences(was, becomes)
@@ -100,7 +100,7 @@ def test_a_type_breaks_what_it_does_not_take_any_more(old: str, new: str, *, bre
         pytest.param(False, "plugin", id="of a plugin"),
     ],
 )
-def test_where_a_version_is_from_goes_with_it_into_a_revision(is_ours: bool, origin: str) -> None:
+def test_revision_has_the_origin_of_its_version(is_ours: bool, origin: str) -> None:
     one = parse_version("1.0.0")
     source = Source("acme", one, (Release(one),), is_ours=is_ours)
     listing = Listing(deprecated_in=one)

@@ -1,4 +1,4 @@
-"""Schedules to test with."""
+"""Schedules for tests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ CREATED = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
 
 def at(text: str) -> datetime:
-    """Read a moment in UTC."""
+    """Parse a time in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def schedule(name: str = "nightly", *, namespace: str = "default", **spec: Any) -> dict[str, Any]:
-    """Write a Schedule that runs the action `act` of the Blueprint `made-up` at two."""
+    """Build a Schedule that runs the action `act` of the Blueprint `made-up` at two."""
     action = {
         "name": "act",
         "blueprint": "made-up",

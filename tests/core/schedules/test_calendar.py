@@ -1,4 +1,4 @@
-"""The calendar of a schedule."""
+"""Calendar of a Schedule."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def schedule(line: str, zone: str = "Europe/Berlin", **more: Any) -> dict[str, A
     return {"metadata": metadata, "spec": spec}
 
 
-def test_weeks_begin_on_mondays_and_today_is_in_the_middle() -> None:
+def test_weeks_begin_on_monday_around_today() -> None:
     weeks = calendar_of(schedule("0 2 * * *"), (), NOW)
     assert all(week[0].day.weekday() == 0 and len(week) == 7 for week in weeks)
     assert [day.day for week in weeks for day in week if day.is_today] == [date(2026, 3, 25)]
 
 
-def test_what_is_to_come_stands_on_the_days_of_its_own_zone() -> None:
+def test_planned_starts_are_on_the_days_of_the_time_zone() -> None:
     days = {
         day.day: [time.strftime("%H:%M") for time in day.times]
         for week in calendar_of(schedule("30 2 * * *"), (), NOW)
@@ -33,23 +33,23 @@ def test_what_is_to_come_stands_on_the_days_of_its_own_zone() -> None:
     }
     assert days[date(2026, 3, 25)] == []
     assert days[date(2026, 3, 26)] == ["02:30"]
-    # Clocks went forth that night: half past two comes at three.
+    # The clock went forward that night: half past two fires at three.
     assert days[date(2026, 3, 29)] == ["03:00"]
     assert days[max(days)] == ["02:30"]
 
 
-def test_what_ran_stands_on_its_day_in_order() -> None:
+def test_past_runs_are_on_their_days_in_order() -> None:
     late = datetime(2026, 3, 23, 23, 30, tzinfo=UTC)
     rows = [
         RunRow("shop", "second", "failed", late.replace(minute=45)),
         RunRow("shop", "first", "complete", late),
     ]
     weeks = calendar_of(schedule("0 2 * * *"), rows, NOW)
-    found = {day.day: [run.name for run in day.runs] for week in weeks for day in week}
-    assert found[date(2026, 3, 24)] == ["first", "second"]
-    assert found[date(2026, 3, 23)] == []
+    runs_by_day = {day.day: [run.name for run in day.runs] for week in weeks for day in week}
+    assert runs_by_day[date(2026, 3, 24)] == ["first", "second"]
+    assert runs_by_day[date(2026, 3, 23)] == []
 
 
-def test_a_suspended_schedule_has_nothing_to_come() -> None:
+def test_suspended_schedule_has_no_planned_starts() -> None:
     weeks = calendar_of(schedule("0 2 * * *", suspend=True), (), NOW)
     assert not any(day.times for week in weeks for day in week)

@@ -1,4 +1,4 @@
-"""Decisions about a schedule: run, wait, skip or cancel."""
+"""Decisions about a Schedule: start, wait, skip or replace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
 
 
 @pytest.mark.parametrize(
-    ("now", "spec", "is_running", "want", "requeue_at"),
+    ("now", "spec", "is_running", "expected", "requeue_at"),
     [
         pytest.param(
             "2026-11-19T01:59:59",
@@ -65,7 +65,7 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
             False,
             (Act.REST, Reason.SUSPENDED),
             None,
-            id="it is time, and nothing shall start",
+            id="due, but suspended",
         ),
         pytest.param(
             "2026-11-23T09:00:00",
@@ -113,7 +113,7 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
             True,
             (Act.SKIP, Reason.STILL_RUNNING),
             "2026-11-20T02:00",
-            id="a run is under way and forbids another",
+            id="still running, Forbid",
         ),
         pytest.param(
             "2026-11-19T02:00:00",
@@ -121,7 +121,7 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
             True,
             (Act.WAIT, Reason.QUEUED),
             "2026-11-20T02:00",
-            id="a run under way is waited for",
+            id="still running, Queue",
         ),
         pytest.param(
             "2026-11-19T02:00:00",
@@ -129,7 +129,7 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
             True,
             (Act.REPLACE, Reason.QUEUED),
             "2026-11-20T02:00",
-            id="a run is under way and has to go",
+            id="still running, Replace",
         ),
         pytest.param(
             "2026-11-19T01:00:00",
@@ -137,7 +137,7 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
             True,
             (Act.REST, Reason.NOTHING_DUE),
             "2026-11-19T02:00",
-            id="a run under way hurts nobody",
+            id="still running, nothing due",
         ),
         pytest.param(
             "2026-11-18T13:00:00",
@@ -145,37 +145,37 @@ OFFICE = [{"schedule": "0 1 * * *", "duration": "4h"}]
             False,
             (Act.START, Reason.DUE),
             "2026-11-18T14:00",
-            id="an hour has passed since it was made",
+            id="interval has passed since the creation",
         ),
     ],
 )
-def test_what_is_to_be_done(
+def test_decision(
     now: str,
     spec: dict[str, Any],
     is_running: bool,
-    want: tuple[Act, Reason],
+    expected: tuple[Act, Reason],
     requeue_at: str | None,
 ) -> None:
-    found = decide(situation(now, is_running=is_running, **spec))
-    assert (found.act, found.reason) == want
-    assert found.requeue_at == (at(requeue_at) if requeue_at else None)
+    decision = decide(situation(now, is_running=is_running, **spec))
+    assert (decision.act, decision.reason) == expected
+    assert decision.requeue_at == (at(requeue_at) if requeue_at else None)
 
 
-def test_a_run_that_waits_is_looked_at_when_its_deadline_passes() -> None:
+def test_waiting_run_is_reconciled_at_its_deadline() -> None:
     waits = situation(
         "2026-11-19T02:10",
         is_running=True,
         concurrencyPolicy="Queue",
         startingDeadline="30m",
     )
-    found = decide(waits)
-    assert found.act is Act.WAIT
-    assert found.requeue_at is not None
-    after = decide(waits._replace(now=found.requeue_at))
+    decision = decide(waits)
+    assert decision.act is Act.WAIT
+    assert decision.requeue_at is not None
+    after = decide(waits._replace(now=decision.requeue_at))
     assert (after.act, after.reason) == (Act.SKIP, Reason.MISSED)
 
 
-def test_of_several_times_that_wait_the_last_one_runs() -> None:
+def test_last_of_several_waiting_times_runs() -> None:
     waits = situation(
         "2026-11-19T02:30", is_running=True, concurrencyPolicy="Queue", schedule="*/10 * * * *"
     )
@@ -186,7 +186,7 @@ def test_of_several_times_that_wait_the_last_one_runs() -> None:
     assert decide(again).act is Act.REST
 
 
-def test_jitter_delays_each_run_by_the_same() -> None:
+def test_jitter_delays_every_run_by_the_same_time() -> None:
     late = jitter_of("uid", 600)
     assert timedelta() < late < timedelta(minutes=10)
     rests = situation("2026-11-19T02:00", jitter="10m")
@@ -196,10 +196,10 @@ def test_jitter_delays_each_run_by_the_same() -> None:
     assert started.requeue_at == at("2026-11-20T02:00") + late
 
 
-class TestAClockThatIsSet:
-    """Exactly one run per time, also across clocks that jump."""
+class TestClockChange:
+    """Exactly one run for every time, even if the clock jumps."""
 
-    def test_a_clock_that_was_a_little_fast_runs_nothing_twice(self) -> None:
+    def test_slightly_fast_clock_runs_nothing_twice(self) -> None:
         started = decide(situation("2026-11-19T02:00"))
         after = situation("2026-11-19T01:30", memory=started.memory)
         assert decide(after).act is Act.REST
@@ -207,7 +207,7 @@ class TestAClockThatIsSet:
         assert decide(at_its_time).act is Act.REST
         assert decide(at_its_time).requeue_at == at("2026-11-20T02:00")
 
-    def test_a_clock_that_was_a_year_ahead_stops_no_backups(self) -> None:
+    def test_clock_a_year_ahead_does_not_stop_backups(self) -> None:
         started = decide(situation("2027-11-19T02:00"))
         after = situation("2026-11-19T12:00", memory=started.memory)
         assert decide(after).requeue_at == at("2026-11-20T02:00")
@@ -216,16 +216,16 @@ class TestAClockThatIsSet:
         kept = after._replace(memory=decide(after).memory, now=at("2026-11-20T02:00"))
         assert decide(kept).act is Act.START
 
-    def test_what_ran_while_the_clock_was_ahead_does_not_run_again(self) -> None:
+    def test_runs_of_a_fast_clock_do_not_run_again(self) -> None:
         memory = Memory(CREATED)
         for day in range(19, 23):
             memory = decide(situation(f"2026-11-{day}T02:00", memory=memory)).memory
         back = situation("2026-11-19T12:00", memory=memory)
         memory = decide(back).memory
         for day in range(20, 23):
-            found = decide(situation(f"2026-11-{day}T02:00", memory=memory))
-            assert found.act is Act.REST
-            memory = found.memory
+            decision = decide(situation(f"2026-11-{day}T02:00", memory=memory))
+            assert decision.act is Act.REST
+            memory = decision.memory
         assert decide(situation("2026-11-23T02:00", memory=memory)).act is Act.START
 
 
@@ -246,30 +246,30 @@ SPECS = st.fixed_dictionaries(
 
 @settings(derandomize=True)
 @given(SPECS, st.lists(st.tuples(MOMENTS, st.booleans()), min_size=1, max_size=12))
-def test_whatever_happens_each_time_runs_once_at_most_and_every_wait_ends(
+def test_every_time_runs_at_most_once_and_every_wait_ends(
     spec: dict[str, Any], looks: list[tuple[datetime, bool]]
 ) -> None:
     memory, ran = Memory(CREATED), list[datetime]()
     for now, is_running in looks:
         now_ = situation(now, memory=memory, is_running=is_running, **spec)
-        found = decide(now_)
-        _check(now_, found)
-        if found.act is Act.START and found.time is not None:
-            ran.append(found.time)
-        memory = found.memory
-        # Once decided, there is nothing to decide again.
+        decision = decide(now_)
+        _check(now_, decision)
+        if decision.act is Act.START and decision.time is not None:
+            ran.append(decision.time)
+        memory = decision.memory
+        # A second decision at the same moment is to do nothing.
         again = decide(now_._replace(memory=memory))
         assert again.act not in (Act.START, Act.SKIP)
     assert len(ran) == len(set(ran))
 
 
-def _check(now: Situation, found: Decision) -> None:
-    assert found.requeue_at is None or found.requeue_at > now.now
-    assert (found.requeue_at is None) is now.schedule.is_suspended
-    assert (found.time is None) is (found.act is Act.REST)
-    if found.time is not None:
-        assert found.time + now.jitter <= now.now
-    if found.act is Act.START:
+def _check(now: Situation, decision: Decision) -> None:
+    assert decision.requeue_at is None or decision.requeue_at > now.now
+    assert (decision.requeue_at is None) is now.schedule.is_suspended
+    assert (decision.time is None) is (decision.act is Act.REST)
+    if decision.time is not None:
+        assert decision.time + now.jitter <= now.now
+    if decision.act is Act.START:
         assert not now.is_running
         assert not now.schedule.is_suspended
 
@@ -307,8 +307,8 @@ WILD = st.one_of(
         },
     )
 )
-def test_whatever_somebody_writes_is_decided_on_or_refused(spec: dict[str, Any]) -> None:
-    """One that nobody can read must not keep all others from being looked at."""
+def test_every_spec_is_decided_or_refused(spec: dict[str, Any]) -> None:
+    """One invalid Schedule must not stop the others from being reconciled."""
     try:
         read = parse_schedule(schedule(**spec))
     except InvalidDocument:
@@ -318,7 +318,7 @@ def test_whatever_somebody_writes_is_decided_on_or_refused(spec: dict[str, Any])
     assert all(start >= rests.now for start in next_starts(rests))
 
 
-def test_the_next_times_have_jitter_and_windows_in() -> None:
+def test_next_starts_include_jitter_and_windows() -> None:
     rests = situation("2026-11-19T12:00", windows=OFFICE)
     days = ["2026-11-20T05:00", "2026-11-21T05:00", "2026-11-22T05:00"]
     assert list(next_starts(rests)) == [*map(at, days)]

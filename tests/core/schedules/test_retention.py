@@ -1,4 +1,4 @@
-"""Retention: the backups that stay."""
+"""Retention of backups."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def backups(*times: datetime, group: str = "") -> list[Backup]:
     return [Backup(f"b-{time:%Y%m%d%H%M%S}", time, group) for time in times]
 
 
-def stays(made: list[Backup], keep: Keep, zone: str = "UTC") -> list[str]:
-    found = apply_retention(made, keep, ZoneInfo(zone))
-    return [f"{entry.backup.time:%m-%d %H:%M}" for entry in found if entry.stays]
+def stays(taken: list[Backup], keep: Keep, zone: str = "UTC") -> list[str]:
+    verdicts = apply_retention(taken, keep, ZoneInfo(zone))
+    return [f"{entry.backup.time:%m-%d %H:%M}" for entry in verdicts if entry.stays]
 
 
 NIGHTS = backups(*(at("2026-10-01T02:00") + timedelta(days=day) for day in range(40)))
 
 
-def test_a_week_of_days_and_a_month_of_weeks_stay_with_their_reasons() -> None:
-    found = apply_retention(NIGHTS, Keep(daily=3, weekly=2))
-    kept = {f"{entry.backup.time:%m-%d}": entry.reasons for entry in found if entry.stays}
+def test_daily_and_weekly_backups_are_kept_with_their_reasons() -> None:
+    verdicts = apply_retention(NIGHTS, Keep(daily=3, weekly=2))
+    kept = {f"{entry.backup.time:%m-%d}": entry.reasons for entry in verdicts if entry.stays}
     assert kept == {
         "11-09": ("daily", "weekly"),
         "11-08": ("daily", "weekly"),
@@ -39,11 +39,11 @@ def test_a_week_of_days_and_a_month_of_weeks_stay_with_their_reasons() -> None:
     }
 
 
-def test_days_are_those_of_the_time_zone() -> None:
-    made = backups(at("2026-11-18T22:30"), at("2026-11-18T23:30"), at("2026-11-19T01:00"))
+def test_days_depend_on_the_time_zone() -> None:
+    taken = backups(at("2026-11-18T22:30"), at("2026-11-18T23:30"), at("2026-11-19T01:00"))
     keep = Keep(daily=2)
-    assert stays(made, keep) == ["11-19 01:00", "11-18 23:30"]
-    assert stays(made, keep, "Europe/Berlin") == ["11-19 01:00", "11-18 22:30"]
+    assert stays(taken, keep) == ["11-19 01:00", "11-18 23:30"]
+    assert stays(taken, keep, "Europe/Berlin") == ["11-19 01:00", "11-18 22:30"]
 
 
 def test_within_counts_back_from_the_newest() -> None:
@@ -54,18 +54,18 @@ def test_within_counts_back_from_the_newest() -> None:
     ]
 
 
-def test_the_newest_of_each_object_stays() -> None:
+def test_newest_backup_of_every_object_is_kept() -> None:
     one = backups(at("2026-11-01T02:00"), group="db")
     two = backups(at("2026-11-18T02:00"), at("2026-11-19T02:00"), group="files")
     assert stays([*one, *two], Keep(last=1)) == ["11-19 02:00", "11-01 02:00"]
 
 
-def test_without_a_rule_everything_stays() -> None:
+def test_without_a_rule_all_backups_are_kept() -> None:
     assert len(stays(NIGHTS, Keep())) == len(NIGHTS)
 
 
 @pytest.mark.parametrize(
-    ("text", "want"),
+    ("text", "expected"),
     [
         ("30d", timedelta(days=30)),
         ("2w", timedelta(weeks=2)),
@@ -76,8 +76,8 @@ def test_without_a_rule_everything_stays() -> None:
         ("-1d", None),
     ],
 )
-def test_a_time_within_is_weeks_days_and_hours(text: str, want: timedelta | None) -> None:
-    assert parse_within(text) == want
+def test_within_is_weeks_days_and_hours(text: str, expected: timedelta | None) -> None:
+    assert parse_within(text) == expected
 
 
 BEGIN = datetime(2025, 11, 1, tzinfo=UTC)
@@ -100,28 +100,28 @@ KEEPS = st.builds(
 
 @settings(derandomize=True)
 @given(TIMES, KEEPS)
-def test_what_goes_always_has_a_newer_one_that_stays(times: list[datetime], keep: Keep) -> None:
-    found = apply_retention(backups(*times), keep)
-    assert sorted(entry.backup.time for entry in found) == sorted(times)
+def test_expired_backup_always_has_a_newer_kept_one(times: list[datetime], keep: Keep) -> None:
+    verdicts = apply_retention(backups(*times), keep)
+    assert sorted(entry.backup.time for entry in verdicts) == sorted(times)
     if times:
-        assert found[0].stays
+        assert verdicts[0].stays
     if keep.last:
-        assert all(entry.stays for entry in found[: keep.last])
+        assert all(entry.stays for entry in verdicts[: keep.last])
     room = keep.last + keep.hourly + keep.daily + keep.weekly + keep.monthly + keep.yearly
-    counted = [entry for entry in found if set(entry.reasons) - {"within", "no rule"}]
+    counted = [entry for entry in verdicts if set(entry.reasons) - {"within", "no rule"}]
     assert len(counted) <= room
 
 
 @settings(derandomize=True)
 @given(TIMES, KEEPS)
-def test_once_what_may_go_has_gone_nothing_else_goes(times: list[datetime], keep: Keep) -> None:
+def test_retention_is_idempotent(times: list[datetime], keep: Keep) -> None:
     kept = [verdict.backup for verdict in apply_retention(backups(*times), keep) if verdict.stays]
     assert [verdict.backup for verdict in apply_retention(kept, keep) if verdict.stays] == kept
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[datetime]]:
-    """Give a repository of restic with snapshots of many times."""
+    """Create a restic repository with snapshots of many times."""
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing says what it would forget")
     folder = tmp_path_factory.mktemp("restic")
@@ -155,7 +155,7 @@ def _utc() -> dict[str, str]:
     ],
     ids=str,
 )
-def test_the_same_stays_as_with_restic(
+def test_same_backups_are_kept_as_with_restic(
     repository: tuple[list[str], list[datetime]], keep: Keep
 ) -> None:
     restic, times = repository
@@ -173,6 +173,6 @@ def test_the_same_stays_as_with_restic(
         env=_utc(),
     )
     (group,) = json.loads(done.stdout)
-    want = {datetime.fromisoformat(entry["time"]) for entry in group["keep"]}
-    found = apply_retention(backups(*times), keep)
-    assert {entry.backup.time for entry in found if entry.stays} == want
+    expected = {datetime.fromisoformat(entry["time"]) for entry in group["keep"]}
+    verdicts = apply_retention(backups(*times), keep)
+    assert {entry.backup.time for entry in verdicts if entry.stays} == expected

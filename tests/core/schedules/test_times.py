@@ -1,4 +1,4 @@
-"""Timetables: cron lines, intervals, windows and jitter, also where clocks change."""
+"""Timetables: cron lines, intervals, windows and jitter, including clock changes."""
 
 from __future__ import annotations
 
@@ -31,49 +31,49 @@ def at(text: str) -> datetime:
 
 
 def times(line: str, zone: str, begin: str, count: int) -> list[str]:
-    """List times as clocks of the zone show them."""
+    """List times in the local time of a zone."""
     table = parse_timetable(line, zone_of(zone))
-    moment, found = at(begin), []
+    moment, times = at(begin), []
     for _ in range(count):
         after = table.next_after(moment, _ANCHOR)
         assert after is not None
         moment = after
-        found.append(moment.astimezone(ZoneInfo(zone)).isoformat()[:25])
-    return found
+        times.append(moment.astimezone(ZoneInfo(zone)).isoformat()[:25])
+    return times
 
 
 @pytest.mark.parametrize(
-    ("line", "begin", "want"),
+    ("line", "begin", "expected"),
     [
         pytest.param(
             "30 2 * * *",
             "2026-03-28T12:00+01:00",
             ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"],
-            id="a time that a spring night lacks comes when the clock has gone forward",
+            id="a time inside the gap in spring fires after the gap",
         ),
         pytest.param(
             "15,45 2 * * *",
             "2026-03-28T12:00+01:00",
             ["2026-03-29T03:00:00+02:00", "2026-03-30T02:15:00+02:00"],
-            id="two times that a spring night lacks come as one",
+            id="two times inside the gap in spring fire once",
         ),
         pytest.param(
             "30 2 * * *",
             "2026-10-24T12:00+02:00",
             ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"],
-            id="a time that an autumn night has twice comes once, the first time",
+            id="a repeated time in autumn fires once, the first time",
         ),
         pytest.param(
             "30 2 * * *",
             "2026-10-25T02:15+01:00",
             ["2026-10-26T02:30:00+01:00"],
-            id="looked at in the repeated hour, the time of its first passage has been",
+            id="a repeated time does not fire again in the repeated hour",
         ),
         pytest.param(
             "*/30 * * * *",
             "2026-03-29T01:15+01:00",
             ["2026-03-29T01:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00"],
-            id="every half hour goes on in spring",
+            id="every half hour in spring",
         ),
         pytest.param(
             "*/30 * * * *",
@@ -84,7 +84,7 @@ def times(line: str, zone: str, begin: str, count: int) -> list[str]:
                 "2026-10-25T02:30:00+01:00",
                 "2026-10-25T03:00:00+01:00",
             ],
-            id="every half hour goes on in autumn",
+            id="every half hour in autumn",
         ),
         pytest.param(
             "0 */2 * * *",
@@ -94,24 +94,24 @@ def times(line: str, zone: str, begin: str, count: int) -> list[str]:
                 "2026-10-25T02:00:00+01:00",
                 "2026-10-25T04:00:00+01:00",
             ],
-            id="every even hour follows the clock on the wall",
+            id="every even hour follows local time",
         ),
         pytest.param(
             "0 3 * * *",
             "2026-03-28T12:00+01:00",
             ["2026-03-29T03:00:00+02:00", "2026-03-30T03:00:00+02:00"],
-            id="the first hour after the gap comes once",
+            id="the first hour after the gap fires once",
         ),
     ],
 )
-def test_daylight_saving_is_met_as_debians_cron_meets_it(
-    line: str, begin: str, want: list[str]
+def test_daylight_saving_is_handled_like_in_debians_cron(
+    line: str, begin: str, expected: list[str]
 ) -> None:
-    assert times(line, "Europe/Berlin", begin, len(want)) == want
+    assert times(line, "Europe/Berlin", begin, len(expected)) == expected
 
 
 class Fields(NamedTuple):
-    """A cron line taken apart."""
+    """Fields of a cron line."""
 
     minute: str
     hour: str
@@ -135,18 +135,18 @@ class Fields(NamedTuple):
 
 
 def _numbers(field: str, end: int) -> set[int]:
-    found: set[int] = set()
+    times: set[int] = set()
     for part in field.split(","):
         span, _, step = part.partition("/")
         low, _, high = span.partition("-")
         numbers = range(end) if span == "*" else range(int(low), int(high or low) + 1)
-        found |= set(numbers[:: int(step or 1)])
-    return found
+        times |= set(numbers[:: int(step or 1)])
+    return times
 
 
 def as_debians_cron(fields: Fields, zone: str, begin: datetime, minutes: int) -> list[datetime]:
-    """Go through the minutes as Debian's cron does, with its virtual time beside the clock's."""
-    found = []
+    """Iterate over the minutes like Debian's cron, with its virtual time."""
+    times = []
     virtual = begin.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
     for passed in range(1, minutes + 1):
         moment = begin + passed * _MINUTE
@@ -161,8 +161,8 @@ def as_debians_cron(fields: Fields, zone: str, begin: datetime, minutes: int) ->
         else:
             runs = fields.is_wild and fields.fits(wall)
         if runs:
-            found.append(moment)
-    return found
+            times.append(moment)
+    return times
 
 
 MINUTES = st.one_of(
@@ -194,20 +194,20 @@ CHANGES = st.sampled_from(
 
 @settings(derandomize=True)
 @given(MINUTES, HOURS, st.sampled_from(["*", "0", "6"]), CHANGES)
-def test_a_line_comes_when_debians_cron_would_run_it(
+def test_line_fires_at_the_times_of_debians_cron(
     minute: str, hour: str, weekday: str, change: tuple[str, str]
 ) -> None:
     fields, (zone, text) = Fields(minute, hour, weekday), change
     begin, minutes = at(text) - timedelta(hours=6), 14 * 60
     table = Cron(fields.line, ZoneInfo(zone))
-    found: list[datetime] = []
+    times: list[datetime] = []
     moment = begin
     while (following := table.next_after(moment, begin)) is not None:
         if following > begin + minutes * _MINUTE:
             break
-        found.append(following)
+        times.append(following)
         moment = following
-    assert found == as_debians_cron(fields, zone, begin, minutes)
+    assert times == as_debians_cron(fields, zone, begin, minutes)
 
 
 @settings(derandomize=True)
@@ -218,26 +218,26 @@ def test_a_line_comes_when_debians_cron_would_run_it(
     st.integers(-600, 600),
     st.integers(1, 2000),
 )
-def test_the_last_time_is_the_one_that_going_through_all_of_them_ends_with(
+def test_last_time_equals_the_end_of_an_iteration(
     minute: str, hour: str, change: tuple[str, str], begin: int, span: int
 ) -> None:
     zone, text = change
     table = Cron(f"{minute} {hour} * * *", ZoneInfo(zone))
     after = at(text) + begin * _MINUTE
     until = after + span * _MINUTE
-    want, moment = None, after
+    expected, moment = None, after
     while (following := table.next_after(moment, after)) is not None and following <= until:
-        want = moment = following
-    assert last_until(table, after, until, after) == want
+        expected = moment = following
+    assert last_until(table, after, until, after) == expected
 
 
-def test_however_long_nobody_looked_the_last_time_is_found_at_once() -> None:
+def test_last_time_is_found_quickly_after_a_long_pause() -> None:
     table = parse_timetable("* * * * *", zone_of("Europe/Berlin"))
     now = at("2026-11-19T05:00:30+00:00")
     assert last_until(table, at("1990-01-01T00:00+00:00"), now, _ANCHOR) == now.replace(second=0)
 
 
-def test_an_interval_counts_from_its_anchor() -> None:
+def test_interval_counts_from_its_anchor() -> None:
     table = parse_timetable("@every 1h30m")
     assert table.next_after(_ANCHOR, _ANCHOR) == _ANCHOR + timedelta(minutes=90)
     assert table.next_after(_ANCHOR + timedelta(minutes=90), _ANCHOR) == _ANCHOR + timedelta(
@@ -250,7 +250,7 @@ def test_an_interval_counts_from_its_anchor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "want"),
+    ("text", "expected"),
     [
         ("0 0 30 2 *", "never fires: none of its months has such a day"),
         ("0 0 31 4,6 *", "never fires"),
@@ -266,19 +266,19 @@ def test_an_interval_counts_from_its_anchor() -> None:
         ("", "is not a timetable"),
     ],
 )
-def test_what_never_comes_or_cannot_be_read_is_refused(text: str, want: str) -> None:
+def test_timetable_that_is_invalid_or_never_fires_is_refused(text: str, expected: str) -> None:
     with pytest.raises(InvalidTimetable) as refused:
         parse_timetable(text)
-    assert want in refused.value.message
+    assert expected in refused.value.message
 
 
 @pytest.mark.parametrize("name", ["Europe/Berlim", "/etc/passwd", "../etc", "Europe", "CEST5"])
-def test_a_time_zone_that_is_none_is_refused(name: str) -> None:
+def test_unknown_time_zone_is_refused(name: str) -> None:
     with pytest.raises(InvalidTimetable):
         zone_of(name)
 
 
-def test_a_window_ends_where_the_last_of_those_that_overlap_ends() -> None:
+def test_overlapping_windows_end_with_the_last_one() -> None:
     office = Window(Cron("0 8 * * 1-5"), 10 * 3600)
     evening = Window(Cron("30 17 * * *"), 3600)
     monday = at("2026-11-16T09:00+00:00")
@@ -289,13 +289,13 @@ def test_a_window_ends_where_the_last_of_those_that_overlap_ends() -> None:
     assert unblocked_at([], monday) == monday
 
 
-def test_windows_that_leave_no_time_are_refused() -> None:
+def test_windows_that_block_every_moment_are_refused() -> None:
     check_windows([Window(Cron("0 0 * * *"), 86_399)])
     with pytest.raises(InvalidTimetable):
         check_windows([Window(Cron("0 0 * * *"), 86_400)])
 
 
-def test_jitter_is_the_same_for_ever_and_spreads() -> None:
+def test_jitter_is_constant_and_spread_evenly() -> None:
     spread = {jitter_of(f"uid-{number}", 600) for number in range(200)}
     assert all(timedelta() <= entry <= timedelta(seconds=600) for entry in spread)
     assert len(spread) > 100

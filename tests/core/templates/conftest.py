@@ -1,4 +1,4 @@
-"""An action on a StatefulSet, as its templates see it."""
+"""Parameters of an action on a StatefulSet."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def facts() -> ActionFacts:
 
 @pytest.fixture
 def params(facts: ActionFacts) -> Params:
-    made = Params(facts)
-    made.enter_phase("dump", {"s": secret("s", key="of the phase")})
-    made.leave_phase("dump", {"path": "backups/2", "size": 3})
-    return made
+    template_params = Params(facts)
+    template_params.enter_phase("dump", {"s": secret("s", key="of the phase")})
+    template_params.leave_phase("dump", {"path": "backups/2", "size": 3})
+    return template_params
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Template languages: the choice between Go and Jinja2."""
+"""Template engines: detection of Go and Jinja2."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from kanister_py.core.templates.engines import (
         pytest.param(["{{ now }}", "{{ x }}"], Engine.JINJA2, "Go cannot parse", id="one is not"),
     ],
 )
-def test_a_language_is_known_by_what_it_reads(
+def test_engine_is_detected_from_the_templates(
     templates: list[str], engine: Engine, why: str
 ) -> None:
     choice = choose_engine({}, templates)
@@ -59,7 +59,7 @@ def test_a_language_is_known_by_what_it_reads(
         pytest.param(["{{ x | nope(1) }}"], Engine.JINJA2, id="a filter with arguments"),
     ],
 )
-def test_where_neither_language_reads_all_the_likelier_is_taken(
+def test_likelier_engine_is_chosen_if_neither_parses_all_templates(
     texts: list[str], engine: Engine
 ) -> None:
     choice = choose_engine({}, texts)
@@ -67,13 +67,13 @@ def test_where_neither_language_reads_all_the_likelier_is_taken(
 
 
 @pytest.mark.parametrize("engine", list(Engine))
-def test_an_annotation_settles_it(engine: Engine) -> None:
+def test_annotation_selects_the_engine(engine: Engine) -> None:
     choice = choose_engine({ENGINE_ANNOTATION: engine.value}, ["{{ .X }}", "{{ x.y }}"])
     assert choice.engine is engine
     assert ENGINE_ANNOTATION in choice.why
 
 
-def test_an_unknown_language_is_refused() -> None:
+def test_unknown_engine_is_refused() -> None:
     with pytest.raises(UnknownTemplateEngine) as error:
         choose_engine({ENGINE_ANNOTATION: "mustache"}, [])
     assert error.value.engine == "mustache"
@@ -81,7 +81,7 @@ def test_an_unknown_language_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "engine", "want"),
+    ("text", "engine", "expected"),
     [
         pytest.param("{{ x }}", None, True, id="an expression"),
         pytest.param("{% x %}", None, True, id="a statement"),
@@ -90,5 +90,7 @@ def test_an_unknown_language_is_refused() -> None:
         pytest.param("", None, False, id="nothing"),
     ],
 )
-def test_most_texts_are_no_templates(text: str, engine: Engine | None, want: bool) -> None:
-    assert is_template(text, engine) is want
+def test_text_without_template_syntax_is_not_a_template(
+    text: str, engine: Engine | None, expected: bool
+) -> None:
+    assert is_template(text, engine) is expected

@@ -1,4 +1,4 @@
-"""Facts of an action: what must be read for it, and what is made of it."""
+"""Facts of an action: objects to read, and values from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from kanister_py.core.templates.facts import (
 
 
 @pytest.mark.parametrize(
-    ("reference", "want"),
+    ("reference", "expected"),
     [
         pytest.param(
             {"kind": "StatefulSet", "name": "db", "namespace": "app"},
@@ -78,8 +78,10 @@ from kanister_py.core.templates.facts import (
         ),
     ],
 )
-def test_a_reference_says_what_must_be_read(reference: dict[str, Any], want: ActionNeeds) -> None:
-    assert needs_of(reference) == want
+def test_objects_to_read_depend_on_the_reference(
+    reference: dict[str, Any], expected: ActionNeeds
+) -> None:
+    assert needs_of(reference) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,20 +89,20 @@ def test_a_reference_says_what_must_be_read(reference: dict[str, Any], want: Act
     [{"kind": "Database", "name": "a"}, {"name": "a", "apiVersion": "v1"}, {}],
     ids=["a kind nobody knows", "no resource", "nothing"],
 )
-def test_a_reference_that_says_too_little_is_refused(reference: dict[str, Any]) -> None:
+def test_incomplete_reference_is_refused(reference: dict[str, Any]) -> None:
     with pytest.raises(InvalidObjectReference) as error:
         needs_of(reference)
     assert error.value.name == reference.get("name", "")
 
 
-def test_a_misspelt_kind_is_asked_about() -> None:
+def test_misspelt_kind_is_reported_with_a_similar_one() -> None:
     with pytest.raises(
         InvalidObjectReference, match=r"of kind 'Namespce' .*did you mean Namespace"
     ):
         needs_of({"kind": "Namespce", "name": "a"})
 
 
-def test_a_phase_sees_secrets_and_config_maps_only() -> None:
+def test_phase_reads_only_secrets_and_config_maps() -> None:
     objects = {
         "s": {"kind": "Secret", "name": "a", "namespace": "app"},
         "c": {"kind": "CONFIGMAP", "name": "b", "namespace": "app"},
@@ -112,7 +114,7 @@ def test_a_phase_sees_secrets_and_config_maps_only() -> None:
     }
 
 
-def test_a_namespace_is_named_by_the_namespace_of_its_reference() -> None:
+def test_namespace_has_the_namespace_of_its_reference_as_name() -> None:
     reference = {"kind": "Namespace", "name": "app"}
     facts = facts_of_object(needs_of(reference), reference, {})
     assert ActionFacts(time="", **facts).namespace == Named("", "")
@@ -121,9 +123,9 @@ def test_a_namespace_is_named_by_the_namespace_of_its_reference() -> None:
 # Pods
 
 
-def _owned(name: str, owner: str, **rest: Any) -> dict[str, Any]:
+def _owned(name: str, owner: str, **fields: Any) -> dict[str, Any]:
     meta = {"name": name, "uid": f"uid-{name}", "ownerReferences": [{"uid": f"uid-{owner}"}]}
-    return {"metadata": meta | rest.pop("metadata", {})} | rest
+    return {"metadata": meta | fields.pop("metadata", {})} | fields
 
 
 def _pod(name: str, owner: str, phase: str = "Running") -> dict[str, Any]:
@@ -168,14 +170,14 @@ def _replica_set(name: str, revision: str, owner: str = "web") -> dict[str, Any]
     return _owned(name, owner, metadata={"annotations": mark})
 
 
-def test_pods_of_a_deployment_are_those_of_its_present_revision() -> None:
+def test_pods_of_a_deployment_belong_to_its_current_revision() -> None:
     sets = [_replica_set("a", "1"), _replica_set("b", "2", "other"), _replica_set("c", "2")]
     owner = owner_of_pods(WorkloadKind.DEPLOYMENT, WEB, sets)
     assert owner is sets[2]
     assert owner_of_pods(WorkloadKind.DEPLOYMENT, WEB, sets[:2]) is None
 
 
-def test_pods_of_a_deployment_config_are_those_of_its_latest_version() -> None:
+def test_pods_of_a_deployment_config_belong_to_its_latest_version() -> None:
     config = {"metadata": WEB["metadata"], "status": {"latestVersion": 3}}
     mark = {"openshift.io/deployment-config.latest-version": "3"}
     controller = _owned("c", "web", metadata={"annotations": mark})
@@ -216,12 +218,15 @@ KEY_PAIR = _profile(
 )
 
 
-def test_a_key_pair_is_read_out_of_its_secret() -> None:
+def test_key_pair_is_read_from_its_secret() -> None:
     assert needs_of_profile(KEY_PAIR) == (NEED,)
-    found = resolve_profile(KEY_PAIR, {NEED: _secret(id="AKID", key="hush")})
-    assert found.key_pair is not None
-    assert (found.key_pair.id, found.key_pair.secret) == ("AKID", "hush")
-    assert found.location == {
+    profile_with_credential = resolve_profile(KEY_PAIR, {NEED: _secret(id="AKID", key="hush")})
+    assert profile_with_credential.key_pair is not None
+    assert (profile_with_credential.key_pair.id, profile_with_credential.key_pair.secret) == (
+        "AKID",
+        "hush",
+    )
+    assert profile_with_credential.location == {
         "type": "s3Compliant",
         "bucket": "b",
         "endpoint": "",
@@ -241,13 +246,13 @@ def test_a_kopia_server_has_two_secrets() -> None:
     }
     profile = _profile({"type": "kopia", "kopiaServerSecret": server})
     assert needs_of_profile(profile) == (NEED,)
-    found = resolve_profile(profile, {NEED: _secret(k="pass", c="cert")}).kopia_server
-    assert found is not None
-    assert (found["Username"], found["Password"], found["Cert"]) == ("u", "pass", "cert")
+    kopia = resolve_profile(profile, {NEED: _secret(k="pass", c="cert")}).kopia_server
+    assert kopia is not None
+    assert (kopia["Username"], kopia["Password"], kopia["Cert"]) == ("u", "pass", "cert")
 
 
 @pytest.mark.parametrize(
-    ("secret", "says"),
+    ("secret", "message"),
     [
         pytest.param(_secret(), "Secret type 'Opaque'", id="a type nobody knows"),
         pytest.param(
@@ -267,13 +272,13 @@ def test_a_kopia_server_has_two_secrets() -> None:
         ),
     ],
 )
-def test_a_secret_that_opens_nothing_is_refused(secret: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidProfile, match=says):
+def test_invalid_credential_secret_is_refused(secret: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidProfile, match=message):
         resolve_profile(_profile({"type": "secret", "secret": REFERENCE}), {NEED: secret})
 
 
 @pytest.mark.parametrize("kind", ["aws", "azure", "gcp", "filestore"])
-def test_secrets_of_known_types_are_kept_whole(kind: str) -> None:
+def test_secrets_of_known_types_are_kept_unchanged(kind: str) -> None:
     secret = _secret(
         f"secrets.kanister.io/{kind}", aws_access_key_id="x", aws_secret_access_key="y"
     )
@@ -281,7 +286,7 @@ def test_secrets_of_known_types_are_kept_whole(kind: str) -> None:
     assert resolve_profile(profile, {NEED: secret}).secret is secret
 
 
-def test_what_a_profile_lacks_is_named() -> None:
+def test_missing_key_of_a_profile_is_named() -> None:
     with pytest.raises(InvalidProfile, match="Key 'key' not found in secret 'app:s'"):
         resolve_profile(KEY_PAIR, {NEED: _secret(id="AKID")})
     with pytest.raises(InvalidProfile, match="CredentialType 'none' not supported"):

@@ -1,4 +1,4 @@
-"""Blueprints in Jinja2: what they see, what they can do, and what they cannot."""
+"""Jinja2 templates of Blueprints: parameters, filters and limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def say(params: Params, effects: Effects) -> Say:
 
 
 @pytest.mark.parametrize(
-    ("template", "want"),
+    ("template", "expected"),
     [
         pytest.param("{{ Options.image }}", "busybox", id="an option"),
         pytest.param("{{ Options['image'] }}", "busybox", id="an option by its key"),
@@ -50,7 +50,7 @@ def say(params: Params, effects: Effects) -> Say:
         pytest.param(
             "{{ 'x' if Options.zone is defined else 'y' }}",
             "y",
-            id="what is not there can be asked",
+            id="a missing value can be tested",
         ),
         pytest.param("{{ Options.zone | default('eu') }}", "eu", id="a default"),
         pytest.param("{{ Profile.Location.bucket is defined }}", "false", id="names are Go's"),
@@ -93,12 +93,12 @@ def say(params: Params, effects: Effects) -> Say:
         pytest.param("{{ Object.spec.ports }}", "[80,443]", id="a list of the object"),
     ],
 )
-def test_a_template_reads_the_params(say: Say, template: str, want: str) -> None:
-    assert say(template) == want
+def test_template_reads_the_parameters(say: Say, template: str, expected: str) -> None:
+    assert say(template) == expected
 
 
 @pytest.mark.parametrize(
-    ("template", "want"),
+    ("template", "expected"),
     [
         pytest.param("{{ 'hi' | b64enc }}", "aGk=", id="base64"),
         pytest.param("{{ 5 | b64enc }}", "NQ==", id="base64 of a number"),
@@ -106,7 +106,7 @@ def test_a_template_reads_the_params(say: Say, template: str, want: str) -> None
         pytest.param("{{ Secrets.login.Data.user | b64enc }}", "YWRtaW4=", id="base64 of a secret"),
         pytest.param("{{ 'a\"b' | quote }}", '"a\\"b"', id="quotes"),
         pytest.param("{{ Time | date('2006-01-02') }}", "2024-05-06", id="the time of the action"),
-        pytest.param("{{ now() | date('15:04') }}", "12:00", id="the clock that was handed in"),
+        pytest.param("{{ now() | date('15:04') }}", "12:00", id="the given clock"),
         pytest.param("{{ 'abcdef' | trunc(3) }}", "abc", id="a text cut"),
         pytest.param("{{ 'fooBar' | snakecase }}", "foo_bar", id="other capitals"),
         pytest.param("{{ 'a1b2' | regexReplaceAll('[0-9]', '-') }}", "a-b-", id="a pattern"),
@@ -119,11 +119,11 @@ def test_a_template_reads_the_params(say: Say, template: str, want: str) -> None
         pytest.param("{{ [1, 2, 3] | batch(2) }}", "[[1,2],[3]]", id="batches"),
     ],
 )
-def test_a_template_has_the_filters_people_expect(say: Say, template: str, want: str) -> None:
-    assert say(template) == want
+def test_template_has_common_filters(say: Say, template: str, expected: str) -> None:
+    assert say(template) == expected
 
 
-def test_a_profile_is_what_kando_reads(say: Say) -> None:
+def test_profile_as_json_is_readable_for_kando(say: Say) -> None:
     assert say("{{ Profile | toJson }}") == (
         '{"Location":{"type":"s3Compliant","bucket":"b","endpoint":"http://s3:9000",'
         '"prefix":"p","region":"r"},"Credential":{"Type":"keyPair","KeyPair":'
@@ -132,7 +132,7 @@ def test_a_profile_is_what_kando_reads(say: Say) -> None:
     )
 
 
-def test_randomness_is_what_was_handed_in(say: Say) -> None:
+def test_random_values_come_from_the_given_source(say: Say) -> None:
     assert say("{{ uuidv4() }}") == say("{{ uuidv4() }}")
 
 
@@ -156,7 +156,7 @@ def test_randomness_is_what_was_handed_in(say: Say) -> None:
         pytest.param("{{ 'a' ~ foo }}", 1, "'foo' is undefined", id="put together"),
     ],
 )
-def test_what_is_undefined_is_named_with_its_line(
+def test_undefined_name_is_reported_with_its_line(
     say: Say, template: str, line: int, named: str
 ) -> None:
     with pytest.raises(TemplateExecError) as error:
@@ -174,7 +174,7 @@ def test_what_is_undefined_is_named_with_its_line(
         pytest.param("{{ {}.items(1) }}", "items() takes", id="items of a map"),
     ],
 )
-def test_a_function_that_is_given_too_much_is_named(say: Say, template: str, named: str) -> None:
+def test_function_with_too_many_arguments_is_named(say: Say, template: str, named: str) -> None:
     with pytest.raises(TemplateExecError, match=re.escape(named)):
         say(template)
 
@@ -199,7 +199,7 @@ def test_a_function_that_is_given_too_much_is_named(say: Say, template: str, nam
         pytest.param("{{ 1 }}" * 200_000, 0, id="a text without end"),
     ],
 )
-def test_what_is_no_template_is_refused(say: Say, template: str, line: int) -> None:
+def test_syntax_error_is_refused(say: Say, template: str, line: int) -> None:
     with pytest.raises(TemplateParseError) as error:
         say(template)
     assert error.value.line == line
@@ -244,12 +244,12 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("template", ESCAPES)
-def test_there_is_no_way_out_of_the_sandbox(say: Say, template: str) -> None:
+def test_sandbox_cannot_be_escaped(say: Say, template: str) -> None:
     with pytest.raises((TemplateExecError, TemplateParseError)):
         say(template)
 
 
-def test_a_range_is_bounded(say: Say) -> None:
+def test_range_has_a_limit(say: Say) -> None:
     with pytest.raises(TemplateLimitExceeded) as error:
         say("{% for i in range(10**12) %}{% endfor %}")
     assert error.value.limit == "size"
@@ -263,13 +263,13 @@ def test_a_range_is_bounded(say: Say) -> None:
         pytest.param("{% block b %}{{ self.b() }}{% endblock %}", id="a block"),
     ],
 )
-def test_what_calls_itself_is_stopped(say: Say, template: str) -> None:
+def test_endless_recursion_is_stopped(say: Say, template: str) -> None:
     with pytest.raises(TemplateLimitExceeded) as error:
         say(template)
     assert error.value.limit == "depth"
 
 
-def test_the_output_is_as_long_as_the_limit_allows(params: Params) -> None:
+def test_output_has_a_limit(params: Params) -> None:
     template = compile_jinja("{% for i in range(10) %}{{ i }}{% endfor %}")
     with pytest.raises(TemplateLimitExceeded) as error:
         template.execute(params, limits=Limits(size=9))
@@ -290,11 +290,11 @@ def test_the_output_is_as_long_as_the_limit_allows(params: Params) -> None:
         pytest.param("{{ a }}" * 300, True, id="many expressions"),
     ],
 )
-def test_only_short_expressions_are_known_to_be_cheap(template: str, is_costly: bool) -> None:
+def test_only_simple_expressions_are_cheap(template: str, is_costly: bool) -> None:
     assert compile_jinja(template).is_costly is is_costly
 
 
-def test_a_text_is_compiled_once() -> None:
+def test_text_is_compiled_once() -> None:
     assert compile_jinja("{{ Options.once }}") is compile_jinja("{{ Options.once }}")
 
 
@@ -342,7 +342,7 @@ _WORDS = (
 
 
 class TestAnyTemplate:
-    """Whatever stands in a template, it is rendered or refused; nothing else happens."""
+    """Any template is rendered or refused, without other effects."""
 
     @settings(max_examples=300, deadline=None)
     @given(
@@ -351,25 +351,23 @@ class TestAnyTemplate:
             max_size=20,
         )
     )
-    def test_a_template_is_rendered_or_refused(self, words: list[str]) -> None:
+    def test_is_rendered_or_refused(self, words: list[str]) -> None:
         params = Params(ActionFacts(time="", options={"image": "busybox"}))
         text = "{{ " + " ".join(words) + " }}"
         try:
-            found: object = compile_jinja(text).execute(params, limits=Limits(size=10_000))
+            result: object = compile_jinja(text).execute(params, limits=Limits(size=10_000))
         except TemplateError as error:
-            found = error
-        assert isinstance(found, str | TemplateError)
+            result = error
+        assert isinstance(result, str | TemplateError)
 
 
 @pytest.mark.parametrize(
-    ("text", "want"),
+    ("text", "expected"),
     [
         pytest.param("{{ Time | lowr }}", "no filter lowr; did you mean lower", id="a filter"),
         pytest.param("{{ Time is deffined }}", "no test deffined; did you mean defined", id="test"),
     ],
 )
-def test_a_filter_that_nobody_knows_is_told_with_the_one_that_is_meant(
-    text: str, want: str
-) -> None:
-    with pytest.raises(TemplateParseError, match=want):
+def test_unknown_filter_is_reported_with_a_similar_one(text: str, expected: str) -> None:
+    with pytest.raises(TemplateParseError, match=expected):
         compile_jinja(text)

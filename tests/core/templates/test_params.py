@@ -1,4 +1,4 @@
-"""Parameters of templates: the view that a Go template has of an action."""
+"""Parameters of Go templates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RENDERER = Renderer()
 
 
 @pytest.mark.parametrize(
-    ("template", "want"),
+    ("template", "expected"),
     [
         pytest.param("{{ .StatefulSet.Name }}", "demo", id="the workload"),
         pytest.param("{{ index .StatefulSet.Containers 0 1 }}", "side", id="its containers"),
@@ -54,8 +54,8 @@ RENDERER = Renderer()
         ),
     ],
 )
-def test_a_template_reads_the_params(params: Params, template: str, want: str) -> None:
-    assert RENDERER.text(template, params) == want
+def test_template_reads_the_parameters(params: Params, template: str, expected: str) -> None:
+    assert RENDERER.text(template, params) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,7 @@ def test_a_template_reads_the_params(params: Params, template: str, want: str) -
         ),
     ],
 )
-def test_what_is_not_there_is_told_as_people_know_it(
-    params: Params, template: str, message: str
-) -> None:
+def test_missing_value_is_reported_like_in_go(params: Params, template: str, message: str) -> None:
     params.enter_phase("own")
     with pytest.raises(RenderFailed) as error:
         RENDERER.text(template, params)
@@ -106,7 +104,7 @@ def test_what_is_not_there_is_told_as_people_know_it(
     assert message in error.value.message
 
 
-def test_a_profile_is_what_kando_reads(params: Params) -> None:
+def test_profile_as_json_is_readable_for_kando(params: Params) -> None:
     assert RENDERER.text("{{ toJson .Profile }}", params) == (
         '{"Location":{"type":"s3Compliant","bucket":"b","endpoint":"http://s3:9000",'
         '"prefix":"p","region":"r"},"Credential":{"Type":"keyPair","KeyPair":'
@@ -115,18 +113,18 @@ def test_a_profile_is_what_kando_reads(params: Params) -> None:
     )
 
 
-def test_without_a_profile_one_can_ask() -> None:
+def test_missing_profile_can_be_tested() -> None:
     params = Params(ActionFacts(time=""))
     assert RENDERER.text("{{ if .Profile }}yes{{ else }}no{{ end }}", params) == "no"
     assert RENDERER.text("{{ toJson .Options }}{{ toJson .Secrets }}", params) == "null{}"
 
 
-def test_places_are_names() -> None:
+def test_field_names_are_those_of_go() -> None:
     params = Params(ActionFacts(time="", pvc=Named("data", "app"), namespace=Named("n", "n")))
     assert RENDERER.text("{{ .PVC.Name }} {{ .Namespace.Name }}", params) == "data n"
 
 
-def test_a_phase_is_seen_from_when_it_is_entered(params: Params) -> None:
+def test_phase_is_readable_after_it_is_entered(params: Params) -> None:
     params.enter_phase("next")
     assert RENDERER.text("{{ .Phases.next.Output }}", params) == "map[]"
     params.leave_phase("next", {"x": "1"})
@@ -137,18 +135,18 @@ def test_a_phase_is_seen_from_when_it_is_entered(params: Params) -> None:
     assert error.value.cause.reason == "TemplateKeyMissing"
 
 
-def test_a_defer_phase_has_a_name_of_its_own(params: Params) -> None:
+def test_defer_phase_has_its_own_parameter(params: Params) -> None:
     params.enter_phase(None)
     params.leave_phase(None, {"x": "1"})
     assert RENDERER.text("{{ .DeferPhase.Output.x }}", params) == "1"
 
 
-def test_all_secrets_are_known_to_be_masked(params: Params) -> None:
+def test_all_secrets_are_listed_for_masking(params: Params) -> None:
     assert set(params.secret_texts()) == {"admin", "pa'ss<word>", "of the phase", "s3cr'et"}
 
 
-def test_the_thousandth_phase_makes_no_more_than_the_first() -> None:
-    # Adding a phase must not go through those before: their parts are not even made.
+def test_time_for_a_phase_does_not_depend_on_earlier_phases() -> None:
+    # Entering a phase must not visit earlier phases: their values are not even created.
     params = Params(ActionFacts(time=""))
     for number in range(1000):
         params.enter_phase(str(number), {"s": {"metadata": {"name": "s"}, "data": {"k": "!"}}})

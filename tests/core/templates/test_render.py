@@ -1,4 +1,4 @@
-"""Rendering of the args, references and artifacts of a phase."""
+"""Rendering of the arguments, references and artifacts of a phase."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JINJA = Renderer(Engine.JINJA2)
 
 
 @pytest.mark.parametrize(
-    ("written", "want"),
+    ("written", "expected"),
     [
         pytest.param("{{ .Options.image }}", "busybox", id="text"),
         pytest.param("{{ 3 }}", "3", id="text that looks like a number stays text"),
@@ -37,11 +37,11 @@ JINJA = Renderer(Engine.JINJA2)
         ),
     ],
 )
-def test_args_are_rendered_by_their_type(params: Params, written: Any, want: Any) -> None:
-    assert GO.args({"arg": written}, params) == {"arg": want}
+def test_arguments_are_rendered_by_type(params: Params, written: Any, expected: Any) -> None:
+    assert GO.args({"arg": written}, params) == {"arg": expected}
 
 
-def test_the_place_of_an_arg_that_fails_is_told(params: Params) -> None:
+def test_failure_names_the_place_of_the_argument(params: Params) -> None:
     args = {"command": ["sh", {"a.b": "x\n{{ .Options.nope }}"}]}
     with pytest.raises(RenderFailed) as error:
         GO.args(args, params, ("actions", "go", "phases", 0, "args"))
@@ -50,7 +50,7 @@ def test_the_place_of_an_arg_that_fails_is_told(params: Params) -> None:
     assert error.value.line == 2
 
 
-def test_a_jinja_blueprint_is_told_its_line_and_the_name(params: Params) -> None:
+def test_failure_of_a_jinja_template_has_line_and_name(params: Params) -> None:
     with pytest.raises(RenderFailed) as error:
         JINJA.args({"image": "x\n{{ Options.nope }}"}, params)
     assert (error.value.path, error.value.line) == ("image", 2)
@@ -60,13 +60,13 @@ def test_a_jinja_blueprint_is_told_its_line_and_the_name(params: Params) -> None
     )
 
 
-def test_a_jinja_blueprint_leaves_no_mark_of_go(params: Params) -> None:
+def test_jinja_template_has_no_traces_of_go(params: Params) -> None:
     args = {"a": "{% if Options.image %}{{ Options.image }}{% endif %}", "b": "{# x #}"}
     assert JINJA.args(args, params) == {"a": "busybox", "b": ""}
     assert GO.args({"b": "{# x #} ${#list}"}, params) == {"b": "{# x #} ${#list}"}
 
 
-def test_a_reference_has_every_part(params: Params) -> None:
+def test_rendered_reference_has_every_field(params: Params) -> None:
     objects = {"s": {"kind": "Secret", "name": "{{ .StatefulSet.Name }}-login"}}
     assert GO.references(objects, params) == {
         "s": {
@@ -80,7 +80,7 @@ def test_a_reference_has_every_part(params: Params) -> None:
     }
 
 
-def test_a_reference_that_fails_is_named(params: Params) -> None:
+def test_failing_reference_is_named(params: Params) -> None:
     with pytest.raises(RenderFailed) as error:
         GO.references({"s": {"name": "{{ .Phases.x.Output }}"}}, params, ("objects",))
     assert error.value.message == (
@@ -90,7 +90,7 @@ def test_a_reference_that_fails_is_named(params: Params) -> None:
     assert error.value.path == "objects.s.name"
 
 
-def test_artifacts_are_rendered_but_for_their_keys(params: Params) -> None:
+def test_values_of_artifacts_are_rendered_and_keys_are_not(params: Params) -> None:
     artifacts: dict[str, dict[str, Any]] = {
         "dump": {"keyValue": {"{{ x }}": "{{ .Phases.dump.Output.path }}"}},
         "snap": {"kopiaSnapshot": "{{ .Phases.dump.Output.size }}"},
@@ -109,7 +109,7 @@ def test_artifacts_are_rendered_but_for_their_keys(params: Params) -> None:
     [
         pytest.param("{{ .Options.image }}", True, id="a text"),
         pytest.param("true", True, id="true"),
-        pytest.param("False", True, id="a False that nobody listed"),
+        pytest.param("False", True, id="a False in other capitals"),
         pytest.param("{{ eq .Options.image `busybox` }}", True, id="a comparison"),
         pytest.param("{{ eq .Options.image `x` }}", False, id="a comparison that fails"),
         pytest.param(" \n{{ index .Options `x` }}\t", False, id="nothing but blanks"),
@@ -117,7 +117,7 @@ def test_artifacts_are_rendered_but_for_their_keys(params: Params) -> None:
         pytest.param("{{ .Object.spec.paused }}", False, id="no value"),
     ],
 )
-def test_a_phase_runs_unless_its_condition_says_no(
+def test_phase_runs_unless_its_condition_is_false(
     params: Params, condition: str, is_wanted: bool
 ) -> None:
     assert GO.is_wanted(condition, params) is is_wanted
@@ -134,13 +134,13 @@ def test_a_phase_runs_unless_its_condition_says_no(
         "{{ until 1000000000 }}",
     ],
 )
-def test_a_bomb_in_a_go_template_is_defused(params: Params, template: str) -> None:
+def test_expensive_go_template_is_stopped(params: Params, template: str) -> None:
     with pytest.raises(RenderFailed) as error:
         GO.text(template, params)
     assert isinstance(error.value.cause, TemplateLimitExceeded)
 
 
-def test_the_args_of_a_phase_are_bounded_together(params: Params) -> None:
+def test_arguments_of_a_phase_share_one_limit(params: Params) -> None:
     template = "{{ range until 99 }}x{{ end }}"
     renderer = Renderer(Engine.GO, limits=Limits(steps=1000))
     assert renderer.args({"command": [template]}, params) == {"command": ["x" * 99]}
@@ -160,10 +160,10 @@ _JSON = st.recursive(
 
 
 class TestTextWithoutTemplates:
-    """What holds no template is rendered to itself, in either language."""
+    """A text without template syntax is unchanged in both engines."""
 
     @given(_JSON)
-    def test_it_stays_what_it_is(self, value: Any) -> None:
+    def test_is_unchanged(self, value: Any) -> None:
         params = Params(ActionFacts(time=""))
         assert GO.value(value, params) == value
         assert JINJA.value(value, params) == value

@@ -1,4 +1,4 @@
-"""Wording of template errors, as the author of a template reads it."""
+"""Messages for template errors."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ GO = Renderer(Engine.GO)
         ),
     ],
 )
-def test_what_is_wrong_and_what_is_there_is_named(
+def test_message_names_the_problem_and_the_available_names(
     params: Params, template: str, message: str
 ) -> None:
     with pytest.raises(RenderFailed) as error:
@@ -129,7 +129,7 @@ def test_what_is_wrong_and_what_is_there_is_named(
     assert error.value.message.endswith(error.value.original)
 
 
-def test_of_many_names_only_the_nearest_are_told(params: Params) -> None:
+def test_message_lists_only_the_most_similar_of_many_names(params: Params) -> None:
     params.leave_phase("dump", {f"part{number}": "" for number in range(50_000)})
     with pytest.raises(RenderFailed) as error:
         GO.text("{{ .Phases.dump.Output.part }}", params)
@@ -175,9 +175,7 @@ actions:
     ],
     ids=["an argument", "a line of a block", "the deferPhase", "an artifact"],
 )
-def test_the_place_is_named_with_file_and_line(
-    params: Params, path: tuple[str | int, ...], where: str
-) -> None:
+def test_message_has_file_and_line(params: Params, path: tuple[str | int, ...], where: str) -> None:
     located = only_blueprint(parse_documents(BLUEPRINT, "db.yaml"), "db.yaml")
     renderer = renderer_of(located.blueprint, "backup", NO_EFFECTS)
     node = located.found.document.node_at(("actions", "backup", *path))
@@ -187,7 +185,7 @@ def test_the_place_is_named_with_file_and_line(
     assert error.value.message.startswith(f'{where}: no "tabel" in .Options; there are: ')
 
 
-def test_without_a_file_the_path_is_named(params: Params) -> None:
+def test_message_has_the_path_without_a_file(params: Params) -> None:
     located = only_blueprint(parse_documents(BLUEPRINT), "")
     renderer = renderer_of(located.blueprint, "backup", NO_EFFECTS).at(("phases", 0, "args"))
     with pytest.raises(RenderFailed) as error:
@@ -206,7 +204,9 @@ def test_without_a_file_the_path_is_named(params: Params) -> None:
         pytest.param("{% if Options.x %}{{ now", "as Jinja2: ", id="Jinja2 is likelier"),
     ],
 )
-def test_a_slip_is_blamed_on_no_language_alone(params: Params, text: str, message: str) -> None:
+def test_message_explains_the_error_for_both_engines(
+    params: Params, text: str, message: str
+) -> None:
     from kanister_py.core.templates.engines import choose_engine
 
     choice = choose_engine({}, [text])
@@ -217,7 +217,7 @@ def test_a_slip_is_blamed_on_no_language_alone(params: Params, text: str, messag
     assert "; as Jinja2: " in error.value.why or "; as a Go template: " in error.value.why
 
 
-def test_the_annotation_decides_whose_reason_is_told(params: Params) -> None:
+def test_annotation_decides_which_engine_explains(params: Params) -> None:
     with pytest.raises(RenderFailed) as error:
         Renderer(Engine.GO, is_sure=True).text('{{ b64decc "x" }}', params)
     assert "Jinja2" not in error.value.message
