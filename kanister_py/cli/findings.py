@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -85,6 +87,35 @@ def _escaped(text: str) -> str:
 
 def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+_GITLAB_LEVELS = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
+
+
+def gitlab_of(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return findings as a Code Quality report of GitLab.
+
+    Fingerprints leave out the line, so that a finding stays the same when text above it changes.
+    """
+    seen: Counter[str] = Counter()
+    issues = []
+    for finding in findings:
+        identity = f"{finding.file}\n{finding.rule}\n{finding.path}\n{finding.message}"
+        seen[identity] += 1
+        fingerprint = sha256(f"{identity}\n{seen[identity]}".encode()).hexdigest()
+        issues.append(
+            {
+                "description": _message_of(finding),
+                "check_name": finding.rule,
+                "fingerprint": fingerprint,
+                "severity": _GITLAB_LEVELS[finding.severity],
+                "location": {
+                    "path": finding.file,
+                    "lines": {"begin": max(finding.line, 1)},
+                },
+            }
+        )
+    return issues
 
 
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}

@@ -13,6 +13,7 @@ object was created and when the phase last ran.
 
 Exit codes: 0 success; 2 deprecated versions; 3 removed versions; 4 removed versions without a
 replacement; 1 other errors, unreadable files included. If several apply, the first of 1, 4, 3, 2.
+--fail-on LEVEL decides alone: 1 for findings of that level or a higher one, else 0.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from typing import Any
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected
 from kanister_py.cli.files import read_all
-from kanister_py.cli.findings import github_lines, sarif_of, table_lines
+from kanister_py.cli.findings import github_lines, gitlab_of, sarif_of, table_lines
 from kanister_py.cli.installed import installed_functions
-from kanister_py.cli.output import say, say_error, write_data
+from kanister_py.cli.junit import TestResult, junit_of
+from kanister_py.cli.output import say, say_error, write_data, write_text
 from kanister_py.cli.parser import CommandLineError, repeated, suggestion_or_list, switch
 from kanister_py.cli.releases import add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
@@ -43,7 +45,7 @@ from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.models import UnknownKey
 from kanister_py.executor.loading import load_function
 
-FORMATS = ("table", "json", "yaml", "github", "sarif")
+FORMATS = ("table", "json", "yaml", "github", "gitlab", "sarif", "junit")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         choices=FORMATS,
         default="table",
-        help="table for people, github for annotations, sarif for code scanning (default: table)",
+        help="table for people, github for annotations, gitlab for Code Quality reports, sarif for "
+        "code scanning, junit for test reports (default: table)",
     )
     add_target_release(parser)
     switch(
@@ -77,8 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=[str(severity) for severity in Severity],
-        default=str(Severity.ERROR),
-        help="the lowest severity for which lint exits with 1 (default: error)",
+        help="exit with 1 for findings of this severity or a higher one, and with 0 otherwise, "
+        "instead of the exit codes above",
     )
     switch(
         parser,
@@ -119,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
     if is_connected(args) and not args.cluster:
         raise CommandLineError("--context, --kubeconfig and --in-cluster need --cluster")
     report, files, is_unplanned = _lint(args)
+    fail_on = Severity(args.fail_on) if args.fail_on else None
     findings = [
         finding
         for finding in report.findings
@@ -130,16 +134,19 @@ def run(args: argparse.Namespace) -> int:
         shown = [finding for finding in findings if finding.rule != _LANGUAGE]
     if args.output == "table":
         _say_unreadable(shown)
-    _write(shown, args.output)
-    _say_summary(report, shown, files, is_cluster=args.cluster)
+    if args.output == "junit":
+        write_text(_junit_of(findings, files, fail_on))
+    else:
+        _write(shown, args.output)
+    _say_summary(report, shown, len(files), is_cluster=args.cluster)
     if args.target_release:
         names = ", ".join(str(release) for release in args.target_release)
         say(_verdict_on_upgrade(shown, names, is_unplanned=is_unplanned))
-    return exit_code_of(findings, Severity(args.fail_on))
+    return exit_code_of(findings, fail_on)
 
 
-def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
-    """Return the report, the number of files, and whether a release has no known plans."""
+def _lint(args: argparse.Namespace) -> tuple[Report, list[str], bool]:
+    """Return the report, the names of the files, and whether a release has no known plans."""
     functions = installed_functions()
     registry = functions.registry
     at = releases_at(args.target_release, registry)
@@ -175,7 +182,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
             schedules=report.schedules + cluster_findings.schedules,
         )
     full_report = report._replace(findings=tuple(findings))
-    return full_report, len(inputs), bool(without_plans)
+    return full_report, [input_.name for input_ in inputs], bool(without_plans)
 
 
 def _crd_of(definition: LocatedObject) -> Mapping[str, Any]:
@@ -220,6 +227,8 @@ def _say_unreadable(findings: Sequence[Finding]) -> None:
 def _write(findings: Sequence[Finding], form: str) -> None:
     if form == "github":
         write_data(None, "lines", lambda: github_lines(findings))
+    elif form == "gitlab":
+        write_data(gitlab_of(findings), "json", list)
     elif form == "sarif":
         write_data(sarif_of(findings, rules(), version("kanister-py")), "json", list)
     elif form == "table":
@@ -227,6 +236,19 @@ def _write(findings: Sequence[Finding], form: str) -> None:
         write_data(None, "lines", lambda: table_lines(shown))
     else:
         write_data({"findings": [finding.as_dict() for finding in findings]}, form, list)
+
+
+def _junit_of(findings: Sequence[Finding], files: Sequence[str], fail_on: Severity | None) -> str:
+    """Return a report with one test case for each file; findings that fail lint fail it."""
+    failures: dict[str, list[str]] = {file: [] for file in files}
+    for finding in findings:
+        if exit_code_of([finding], fail_on):
+            place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+            failures.setdefault(finding.file, []).append(
+                f"{place}: {finding.rule}: {finding.message}"
+            )
+    cases = [TestResult("lint", file, 0.0, messages) for file, messages in failures.items()]
+    return junit_of("kanister-py lint", cases)
 
 
 def _say_summary(
@@ -305,16 +327,21 @@ def _explain(rule_id: str, form: str) -> int:
     return 0
 
 
-def exit_code_of(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> int:
+def exit_code_of(findings: Sequence[Finding], fail_on: Severity | None = None) -> int:
     """Return the exit code of lint: 1 before 4 before 3 before 2.
 
-    `fail_on` is the lowest severity for which the code is 1.
+    `fail_on` replaces these rules: findings of this severity or a higher one are 1, others 0.
     """
-    versions = (REMOVED.id, DEPRECATED.id)
     # The template language is information, not a problem.
-    exempt = (*versions, _LANGUAGE)
-    failing = [*Severity][: [*Severity].index(fail_on) + 1]
-    if any(finding.severity in failing and finding.rule not in exempt for finding in findings):
+    problems = [finding for finding in findings if finding.rule != _LANGUAGE]
+    if fail_on is not None:
+        failing = [*Severity][: [*Severity].index(fail_on) + 1]
+        is_failure = any(finding.severity in failing for finding in problems)
+        return exit_codes.FAILED if is_failure else exit_codes.FINE
+    versions = (REMOVED.id, DEPRECATED.id)
+    if any(
+        finding.severity is Severity.ERROR and finding.rule not in versions for finding in problems
+    ):
         return exit_codes.FAILED
     if any(finding.rule in versions and not finding.replacement for finding in findings):
         return exit_codes.NO_REPLACEMENT
