@@ -1,4 +1,4 @@
-"""The chart: is it sound, is it all that a controller needs, and is it no more?"""
+"""The chart: rendering, permissions, upgrades and uninstallation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.ports import free_port
 __all__ = ["webhook"]
 
 CHART = REPOSITORY / "deploy/chart"
-# What `helm package` made of the last release's.
+# Output of `helm package` for the last release.
 LAST_RELEASE = REPOSITORY / "e2e/released/kanister-py-0.1.0.tgz"
 HOME, SHOP, OTHER = "kanister", "shop", "other"
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/kanister-py"
@@ -50,7 +50,7 @@ EVERYTHING = {
 
 
 class Helm:
-    """Helm, with the chart and what somebody sets."""
+    """Helm with the chart and values."""
 
     def __init__(self, program: Path, folder: Path, kubeconfig: Path | None = None) -> None:
         self._program = program
@@ -76,7 +76,7 @@ class Helm:
         return (done.stderr if refused else done.stdout).decode()
 
     def objects(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Give what the chart would install."""
+        """Return the rendered objects of the chart."""
         text = self(
             "template",
             "kanister-py",
@@ -85,7 +85,7 @@ class Helm:
             HOME,
             "--kube-version",
             "1.34.0",
-            # There is no cluster to look at.
+            # Rendering has no access to a cluster.
             values={"crds": {"install": True}, **values},
         )
         return [obj for obj in yaml.safe_load_all(text) if obj]
@@ -114,7 +114,9 @@ def chart(helm: Path, tmp_path: Path) -> Helm:
         ),
     ],
 )
-def test_the_chart_is_sound(chart: Helm, values: dict[str, Any]) -> None:
+def test_the_chart_passes_lint_and_renders_unique_objects(
+    chart: Helm, values: dict[str, Any]
+) -> None:
     chart("lint", "--strict", str(CHART), values=values)
     objects = chart.objects(values)
     names = [
@@ -128,14 +130,14 @@ def of_kind(objects: Iterable[dict[str, Any]], kind: str) -> dict[str, dict[str,
     return {obj["metadata"]["name"]: obj for obj in objects if obj["kind"] == kind}
 
 
-BLUEPRINTS = {each["metadata"]["name"] for each in read_definitions("blueprints")}
-COMPOSITIONS = {each["metadata"]["name"] for each in read_definitions("compositions")}
+BLUEPRINTS = {crd["metadata"]["name"] for crd in read_definitions("blueprints")}
+COMPOSITIONS = {crd["metadata"]["name"] for crd in read_definitions("compositions")}
 REVISIONS = {"compositionrevisions.apiextensions.crossplane.io"}
 PACKAGES = {"functions.pkg.crossplane.io", "deploymentruntimeconfigs.pkg.crossplane.io"}
 
 
 @pytest.mark.parametrize(
-    ("values", "wanted"),
+    ("values", "expected"),
     [
         pytest.param({}, BLUEPRINTS, id="of ActionSets alone"),
         pytest.param(
@@ -156,23 +158,21 @@ PACKAGES = {"functions.pkg.crossplane.io", "deploymentruntimeconfigs.pkg.crosspl
         pytest.param({"crds": {"install": False}}, set(), id="none at all"),
     ],
 )
-def test_the_definitions_are_those_of_what_is_enabled_and_outlive_the_chart(
-    chart: Helm, values: dict[str, Any], wanted: set[str]
+def test_definitions_of_enabled_features_are_installed_and_kept(
+    chart: Helm, values: dict[str, Any], expected: set[str]
 ) -> None:
-    found = of_kind(chart.objects(values), "CustomResourceDefinition")
-    assert found.keys() == wanted
-    ours = {each["metadata"]["name"]: each for each in read_definitions()}
-    assert {name: each["spec"] for name, each in found.items()} == {
-        name: ours[name]["spec"] for name in found
+    crds = of_kind(chart.objects(values), "CustomResourceDefinition")
+    assert crds.keys() == expected
+    own = {crd["metadata"]["name"]: crd for crd in read_definitions()}
+    assert {name: crd["spec"] for name, crd in crds.items()} == {
+        name: own[name]["spec"] for name in crds
     }
-    for each in found.values():
-        assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    for crd in crds.values():
+        assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING, {"watch": {"all": True}}])
-def test_nothing_in_the_chart_reads_secrets_but_its_own(
-    chart: Helm, values: dict[str, Any]
-) -> None:
+def test_roles_only_read_the_secrets_of_the_controller(chart: Helm, values: dict[str, Any]) -> None:
     for obj in chart.objects(values):
         for rule in obj.get("rules") or ():
             assert "*" not in rule.get("verbs", ())
@@ -186,7 +186,7 @@ def test_nothing_in_the_chart_reads_secrets_but_its_own(
             assert rule["verbs"] == ["create"] or named in own
 
 
-def test_the_pod_can_do_nothing_to_its_machine(chart: Helm) -> None:
+def test_pods_of_the_chart_have_no_privileges(chart: Helm) -> None:
     for deployment in of_kind(chart.objects(COMPOSES), "Deployment").values():
         pod = deployment["spec"]["template"]["spec"]
         (container,) = pod["containers"]
@@ -225,12 +225,12 @@ def test_packages_of_functions_get_permissions_only_in_their_namespace(chart: He
     composing = {"enabled": True, "functions": True, "functionsNamespace": "packages"}
     objects = chart.objects({"compositions": composing})
     for kind in ("Role", "RoleBinding", "NetworkPolicy"):
-        (found,) = (
+        (matching,) = (
             obj
             for obj in objects
             if obj["metadata"]["name"] == "kanister-py-functions" and obj["kind"] == kind
         )
-        assert found["metadata"]["namespace"] == "packages"
+        assert matching["metadata"]["namespace"] == "packages"
     for role in of_kind(objects, "Role").values():
         for rule in role["rules"]:
             if role["metadata"]["namespace"] == HOME and "secrets" in rule["resources"]:
@@ -241,7 +241,7 @@ def test_packages_of_functions_get_permissions_only_in_their_namespace(chart: He
     assert "--functions-namespace=packages" in container["args"]
 
 
-def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_own(
+def test_actionsets_and_compositions_are_deployments_with_separate_permissions(
     chart: Helm,
 ) -> None:
     objects = chart.objects({**COMPOSES, "watch": {"all": True}})
@@ -263,7 +263,7 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
     assert "cr.kanister.io" in groups["kanister-py"] - groups["kanister-py-compositions"]
     of_composing = {"apiextensions.crossplane.io", "pkg.crossplane.io", "example.org"}
     assert of_composing <= groups["kanister-py-compositions"] - groups["kanister-py"]
-    # What a Service leads to, and what is spread and kept from eviction, is one of them.
+    # Selectors of Services and Deployments match only the pods of one Deployment.
     for name, pod in pods.items():
         other_labels = [
             other_pod["metadata"]["labels"] for other, other_pod in pods.items() if other != name
@@ -296,7 +296,7 @@ def test_the_number_of_replicas_may_be_left_to_an_autoscaler(chart: Helm) -> Non
 
 
 @pytest.mark.parametrize("install", ["", "missing"])
-def test_without_a_cluster_definitions_are_rendered_only_if_that_is_explicit(
+def test_without_a_cluster_definitions_must_be_enabled_explicitly(
     chart: Helm, install: str
 ) -> None:
     words = ("template", "kanister-py", str(CHART), "--kube-version", "1.34.0")
@@ -305,11 +305,11 @@ def test_without_a_cluster_definitions_are_rendered_only_if_that_is_explicit(
     for explicit in (True, False):
         objects = chart.objects({"crds": {"install": explicit}})
         assert bool(of_kind(objects, "CustomResourceDefinition")) is explicit
-        # It would run as soon as it is applied.
+        # A rendered Job would run as soon as it is applied.
         assert not of_kind(objects, "Job")
 
 
-def test_a_release_with_a_partition_leaves_what_is_cluster_scoped_to_another(chart: Helm) -> None:
+def test_a_release_with_a_partition_has_no_cluster_scoped_features(chart: Helm) -> None:
     composing = {"compositions": {"enabled": True}}
     kinds = ("CustomResourceDefinition", "ValidatingWebhookConfiguration")
     plain, red = (chart.objects({**composing, "partition": value}) for value in ("", "red"))
@@ -323,12 +323,12 @@ def test_a_release_with_a_partition_leaves_what_is_cluster_scoped_to_another(cha
 @pytest.mark.parametrize(
     ("drain", "seconds"), [("20s", 40), ("1m30s", 110), ("0s", 20), ("1.5h", 5420), ("100ms", 21)]
 )
-def test_a_pod_gets_the_time_to_drain(chart: Helm, drain: str, seconds: int) -> None:
+def test_the_grace_period_includes_the_time_to_drain(chart: Helm, drain: str, seconds: int) -> None:
     (deployment,) = of_kind(chart.objects({"drain": drain}), "Deployment").values()
     assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
-def test_the_webhook_answers_at_the_address_of_its_machine_where_that_is_wanted(
+def test_the_webhook_can_use_the_host_network(
     chart: Helm,
 ) -> None:
     values = {**COMPOSES, "webhook": {"hostNetwork": True}, "ports": {"webhook": 9555}}
@@ -362,7 +362,7 @@ def test_the_webhook_answers_at_the_address_of_its_machine_where_that_is_wanted(
         ),
     ],
 )
-def test_values_that_nobody_reads_or_understands_are_refused(
+def test_unknown_and_invalid_values_are_refused(
     chart: Helm, values: dict[str, Any], refusal: str
 ) -> None:
     words = ("template", "kanister-py", str(CHART), "--kube-version", "1.34.0")
@@ -393,9 +393,7 @@ COMPOSES: dict[str, Any] = {
         {"compositions": COMPOSES["compositions"], "actionsets": {"enabled": False}},
     ],
 )
-def test_the_controller_takes_every_flag_that_it_is_given(
-    chart: Helm, values: dict[str, Any]
-) -> None:
+def test_the_controller_accepts_all_flags_of_the_chart(chart: Helm, values: dict[str, Any]) -> None:
     from kanister_py.cli import controller
     from kanister_py.cli.parser import Parser
 
@@ -423,7 +421,7 @@ def test_the_controller_takes_every_flag_that_it_is_given(
 
 
 class Installed:
-    """A cluster with the chart on it, and a controller that has what its pod would have."""
+    """Cluster with the installed chart, and controllers with the permissions of its pods."""
 
     def __init__(self, cluster: LocalCluster, helm: Helm, folder: Path) -> None:
         self.cluster = cluster
@@ -450,7 +448,7 @@ class Installed:
         self.helm("rollback", "kanister-py", str(revision), "--namespace", HOME)
 
     def uninstall(self) -> None:
-        """Uninstall it, once the hook's Job has done what it does as its ServiceAccount."""
+        """Run the cleanup hook with its ServiceAccount, then uninstall the chart."""
         text = self.helm("get", "hooks", "kanister-py", "--namespace", HOME)
         for job in filter(None, yaml.safe_load_all(text)):
             self._run_job(job["spec"]["template"]["spec"])
@@ -462,7 +460,7 @@ class Installed:
         command = [sys.executable, "-m", "kanister_py", *args, "--kubeconfig", str(kubeconfig)]
         with ThreadPoolExecutor(1) as pool:
             job = pool.submit(subprocess.run, command, capture_output=True, text=True, check=False)
-            # A Deployment ends its pods once it is scaled to zero.
+            # A Deployment stops its pods once it is scaled to zero.
             while not job.done():
                 for key in tuple(self._processes):
                     name, _, replica = key.rpartition("-")
@@ -479,10 +477,8 @@ class Installed:
         return self.cluster.write_kubeconfig(name, token=token, namespace=HOME)
 
     def deployment(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.get(
-            f"/apis/apps/v1/namespaces/{HOME}/deployments/{name}"
-        )
-        return found
+        obj: dict[str, Any] = self.client.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/{name}")
+        return obj
 
     def start(self, name: str = "kanister-py", replica: int = 0) -> None:
         """Start a pod of a Deployment, as its ServiceAccount."""
@@ -514,9 +510,9 @@ class Installed:
     def log(self) -> str:
         return self._log.read_text() if self._log.exists() else ""
 
-    def until(self, wanted: Callable[[], Any]) -> Any:
+    def until(self, expected: Callable[[], Any]) -> Any:
         try:
-            return until(wanted, 120)
+            return until(expected, 120)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log}") from None
 
@@ -541,7 +537,7 @@ class Installed:
         return f"{path}/{name}"
 
     def run(self, name: str, blueprint: str) -> dict[str, Any]:
-        """Run an ActionSet to its end, and give its status."""
+        """Run an ActionSet to its end, and return its status."""
         self.begin(name, blueprint)
         return self.until_state(name, "complete", "failed")
 
@@ -560,7 +556,7 @@ class Installed:
         return status
 
     def refused(self) -> list[str]:
-        """List the requests of the controllers that their rights did not allow."""
+        """Return requests of the controllers that RBAC denied."""
         return sorted(
             {
                 f"{request.account}: {request.verb} {request.resource}.{request.group}".rstrip(".")
@@ -570,21 +566,21 @@ class Installed:
         )
 
     def unused(self) -> set[str]:
-        """List the rights of the chart's own rules that no controller has used."""
+        """Return permissions in the chart's own rules that no controller has used."""
         used = {
             (request.group, request.resource, request.verb)
             for request in self.cluster.audited_requests(HOME)
             if request.is_allowed
         }
-        found: set[str] = set()
+        permissions: set[str] = set()
         for kind in ("clusterroles", "roles"):
             for role in self.client.get(f"/apis/rbac.authorization.k8s.io/v1/{kind}")["items"]:
                 labels = role["metadata"].get("labels") or {}
                 is_ours = labels.get("app.kubernetes.io/name") == "kanister-py"
-                # What blueprints may do is not the chart's to say.
+                # Permissions of blueprints are not defined by the chart.
                 if is_ours and not role["metadata"]["name"].endswith("-blueprints"):
-                    found |= set(_unused(role["rules"], used))
-        return found
+                    permissions |= set(_unused(role["rules"], used))
+        return permissions
 
     def composers(self) -> set[str]:
         """Return the accounts with the permissions for compositions."""
@@ -612,7 +608,7 @@ def _unused(rules: Sequence[Mapping[str, Any]], used: set[tuple[str, str, str]])
 def installed(
     new_api_server: Callable[..., LocalCluster], helm: Path, tmp_path: Path
 ) -> Iterator[Installed]:
-    # Many clusters run with this plugin: to block the deletion of an owner is a right of its own.
+    # Many clusters enable this plugin, for which blockOwnerDeletion requires a permission.
     plugin = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
     yield from _installed(new_api_server(api_server_flags=[plugin]), helm, tmp_path)
 
@@ -621,16 +617,16 @@ def installed(
 def installed_without_plugins(
     new_api_server: Callable[..., LocalCluster], helm: Path, tmp_path: Path
 ) -> Iterator[Installed]:
-    """A cluster for the last release's chart, which lacks a right that the plugin asks for."""
+    """Cluster for the last chart, which lacks a permission that the plugin requires."""
     yield from _installed(new_api_server(), helm, tmp_path)
 
 
 def _installed(cluster: LocalCluster, helm: Path, folder: Path) -> Iterator[Installed]:
     for name in (HOME, SHOP, OTHER):
         make_namespace(cluster.client, name)
-    made = Installed(cluster, Helm(helm, folder, cluster.kubeconfig), folder)
-    yield made
-    made.close()
+    release = Installed(cluster, Helm(helm, folder, cluster.kubeconfig), folder)
+    yield release
+    release.close()
 
 
 def creates(name: str, namespace: str) -> dict[str, Any]:
@@ -639,7 +635,7 @@ def creates(name: str, namespace: str) -> dict[str, Any]:
     return {"act": {"phases": [{"name": "make", "func": "KubeOps", "args": args}]}}
 
 
-def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
+def test_a_controller_with_the_permissions_of_the_chart_runs_only_what_it_may(
     installed: Installed, kanister: CommandLine, tmp_path: Path, webhook: Webhook
 ) -> None:
     actions = creates("made", SHOP)
@@ -668,18 +664,18 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     installed.install(values)
     installed.start()
 
-    # The certificates are made and told with these rights alone.
+    # The certificates are created and published with these permissions alone.
     assert installed.until(installed.bundle)
     assert installed.until(installed.certificate)
     before = installed.bundle()
 
-    # No pod runs here that the API server could call, so the webhook goes: an upgrade.
+    # The API server cannot call the webhook here, so an upgrade disables it.
     values |= {"notify": {"origins": [webhook.origin]}}
     notify = secret(webhook.origin) | {"metadata": {"name": "kanister-py-notify"}}
     installed.client.post(f"/api/v1/namespaces/{SHOP}/secrets", notify)
     installed.install({**values, "keep": 7})
     assert installed.bundle() == before, "an upgrade keeps whom the API server trusts"
-    # The webhook is there first; what wants to lead hears of a stop.
+    # The webhook starts before leader election, which handles the stop.
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases"
     installed.until(lambda: installed.client.get(leases)["items"])
     installed.stop()
@@ -703,7 +699,7 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     about = {event["involvedObject"]["name"] for event in events}
     assert {"allowed", "strayed"} <= about
 
-    # What it was refused is in its log: nothing that it does by itself may be.
+    # The log contains denied requests. The controller's own requests must not be denied.
     refused = [
         line for line in installed.log.splitlines() if "orbidden" in line and "strayed" not in line
     ]
@@ -722,7 +718,7 @@ THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
 
 
 def make_thing(installed: Installed) -> None:
-    """Have a kind of composite resources, and one of them."""
+    """Create a kind of composite resources, and one resource."""
 
     def is_served(path: str) -> bool:
         try:
@@ -760,16 +756,16 @@ def is_gone(installed: Installed, name: str) -> bool:
 
 
 def has_event_about(installed: Installed, kind: str) -> bool:
-    """Check for an event about a cluster-scoped object; the API server takes it there alone."""
+    """Check for an event about a cluster-scoped object. They are in namespace default."""
     events = installed.client.get("/api/v1/namespaces/default/events")["items"]
     return any(event["involvedObject"]["kind"] == kind for event in events)
 
 
 _PACKAGES = "pkg.crossplane.io"
 _COMPOSING = "apiextensions.crossplane.io"
-# Rights that no request of the test below needs, by the reason why the chart grants them.
-UNUSED_RIGHTS: dict[str, set[str]] = {
-    "admission asks for it when an object gets an owner, or is created by an apply": {
+# Permissions that the test below does not use, by the reason for granting them.
+UNUSED_PERMISSIONS: dict[str, set[str]] = {
+    "required by admission if an object gets an owner or is created by apply": {
         f"update compositeresourcedefinitions/finalizers.{_COMPOSING}",
         f"update compositions/finalizers.{_COMPOSING}",
         f"update functions/finalizers.{_PACKAGES}",
@@ -783,7 +779,7 @@ UNUSED_RIGHTS: dict[str, set[str]] = {
         "get pods/log",
         "patch schedules.kanister-py.io",
     },
-    "Schedules: runs are created, noted when they are deleted, and their status is written": {
+    "Schedules: runs are created and recorded, and the status is written": {
         "create actionsets.cr.kanister.io",
         "get schedules.kanister-py.io",
         "update schedules/status.kanister-py.io",
@@ -792,7 +788,7 @@ UNUSED_RIGHTS: dict[str, set[str]] = {
         "get actionsets.cr.kanister.io",
         "patch actionsets.cr.kanister.io",
     },
-    "only runs that name a Profile, or something in another namespace": {
+    "only runs that name a Profile or an object in another namespace": {
         "get profiles.cr.kanister.io",
         "list referencegrants.kanister-py.io",
     },
@@ -806,10 +802,10 @@ UNUSED_RIGHTS: dict[str, set[str]] = {
         f"update functionrevisions/status.{_PACKAGES}",
         f"get deploymentruntimeconfigs.{_PACKAGES}",
     },
-    "functions that ask for EnvironmentConfigs": {
+    "functions that require EnvironmentConfigs": {
         f"{verb} environmentconfigs.{_COMPOSING}" for verb in ("get", "list", "watch")
     },
-    "revisions that come into force again, belong to nobody or are beyond the limit": {
+    "revisions that are activated again, have no owner or exceed the limit": {
         f"{verb} compositionrevisions.{_COMPOSING}" for verb in ("get", "update", "patch", "delete")
     },
     "the cleanup before an uninstall": {
@@ -820,7 +816,7 @@ UNUSED_RIGHTS: dict[str, set[str]] = {
 }
 
 
-def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
+def test_controllers_with_the_permissions_of_the_chart_run_and_compose(
     installed: Installed,
 ) -> None:
     installed.install({**COMPOSES, **READS_THE_GATE})
@@ -836,16 +832,16 @@ def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
     assert installed.run("runs-on", "waits")["state"] == "complete"
     installed.begin("short", "waits", ttlSecondsAfterFinished=0)
     installed.until(partial(is_gone, installed, "short"))
-    # The admission plugin learns of a new kind of owner within half a minute.
+    # The admission plugin discovers new kinds of owners within half a minute.
     lines = installed.log.lower().splitlines()
     assert [line for line in lines if "forbidden" in line and "restmapping" not in line] == []
-    # Asked once by a process, to see whether it may watch Namespaces instead of reading each.
+    # One request per process checks whether it may watch Namespaces.
     assert set(installed.refused()) <= {"kanister-py: list namespaces"}
-    assert installed.unused() - set().union(*UNUSED_RIGHTS.values()) == set()
+    assert installed.unused() - set().union(*UNUSED_PERMISSIONS.values()) == set()
     installed.stop()
 
 
-def test_a_standby_with_the_rights_of_the_chart_takes_over(installed: Installed) -> None:
+def test_a_standby_with_the_permissions_of_the_chart_takes_over(installed: Installed) -> None:
     installed.install(READS_THE_GATE)
     for replica in range(2):
         installed.start(replica=replica)
@@ -859,7 +855,7 @@ def test_a_standby_with_the_rights_of_the_chart_takes_over(installed: Installed)
     assert "forbidden" not in installed.log.lower()
 
 
-def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> None:
+def test_the_api_server_accepts_all_rendered_objects(installed: Installed) -> None:
     kubectl = Kubectl(installed.cluster.programs.kubectl, installed.cluster.kubeconfig)
     all_values: tuple[dict[str, Any], ...] = (
         {},
@@ -871,7 +867,7 @@ def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> 
         {**COMPOSES, "actionsets": {"enabled": False}, "webhook": {"compositions": True}},
     )
     for values in all_values:
-        # Those of the Prometheus operator have definitions of their own; promtool judges them.
+        # Objects of the Prometheus operator need its definitions; promtool checks them.
         rendered = [
             obj
             for obj in installed.helm.objects(values)
@@ -885,7 +881,7 @@ def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> 
 
 
 def waits_for_the_gate(name: str = "gate") -> dict[str, Any]:
-    """Wait until a ConfigMap says so, which is as long as a test wants."""
+    """Return the actions of a Blueprint that waits for a field of a ConfigMap."""
     reference = {"apiVersion": "v1", "resource": "configmaps", "name": name, "namespace": SHOP}
     condition = '{{ if eq "{ $.data.open }" "yes" }}true{{ end }}'
     one = {"condition": condition, "objectReference": reference}
@@ -927,7 +923,7 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     until_ready(installed)
 
     installed.install(together)
-    # The new composer is there before the old process is gone.
+    # The new Deployment starts before the old process has stopped.
     installed.start("kanister-py-compositions")
     installed.until(lambda: "Waiting to compose" in installed.log)
     # The old process keeps its permissions until it has stopped.
@@ -962,9 +958,9 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     installed.begin("left", "waits-on")
     installed.until_state("left", "running")
     installed.uninstall()
-    # With its rights gone it can do nothing in good order.
+    # Without its permissions, it cannot stop gracefully.
     installed.close()
-    # Nothing that people made goes with the chart.
+    # Objects of users outlive the chart.
     assert installed.until_state("before", "complete")
     assert installed.client.get(f"{THINGS}/third")
     assert installed.until_state("left", "running")
@@ -977,7 +973,7 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     installed.stop()
 
 
-def test_an_uninstall_ends_runs_and_leaves_nothing_that_waits_for_the_controller(
+def test_an_uninstall_ends_runs_and_leaves_no_finalizers(
     installed: Installed,
 ) -> None:
     installed.install(READS_THE_GATE)
@@ -1021,14 +1017,14 @@ def test_an_uninstall_ends_runs_and_leaves_nothing_that_waits_for_the_controller
 
 
 def foreign(name: str) -> dict[str, Any]:
-    """Somebody else's definition of a kind that we define as well."""
+    """Return another program's definition of a kind that the chart defines as well."""
     group = name.partition(".")[2]
-    (ours,) = [each for each in read_definitions() if each["metadata"]["name"] == name]
+    (own,) = [crd for crd in read_definitions() if crd["metadata"]["name"] == name]
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     if group == "cr.kanister.io":
         version["name"] = "v1alpha1"
-    names = {key: ours["spec"]["names"][key] for key in ("kind", "plural")}
+    names = {key: own["spec"]["names"][key] for key in ("kind", "plural")}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -1036,20 +1032,20 @@ def foreign(name: str) -> dict[str, Any]:
         "spec": {
             "group": group,
             "names": names,
-            "scope": ours["spec"]["scope"],
+            "scope": own["spec"]["scope"],
             "versions": [version],
         },
     }
 
 
-def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
+def test_definitions_of_other_programs_are_not_replaced(installed: Installed) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     theirs = ("compositions.apiextensions.crossplane.io", "functions.pkg.crossplane.io")
     for name in theirs:
         installed.client.post(definitions, foreign(name))
     before = {name: installed.client.get(f"{definitions}/{name}") for name in theirs}
 
-    # A Crossplane that is there is nothing to who runs ActionSets alone.
+    # An installed Crossplane does not matter without compositions.
     installed.install({"webhook": {"enabled": False}})
     values = {**COMPOSES, "compositions": {**COMPOSES["compositions"], "functions": True}}
     refusal = installed.install(values, refused=True)
@@ -1057,16 +1053,16 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
     assert "crds.install=missing" in refusal
     installed.install({**values, "crds": {"install": "missing"}})
     installed.uninstall()
-    for name, each in before.items():
+    for name, crd in before.items():
         current = installed.client.get(f"{definitions}/{name}")
         assert (current["spec"], current["metadata"]["annotations"]) == (
-            each["spec"],
-            each["metadata"]["annotations"],
+            crd["spec"],
+            crd["metadata"]["annotations"],
         )
     revisions = installed.client.get(f"{definitions}/compositionrevisions.{theirs[0][13:]}")
     assert revisions["metadata"]["annotations"]["meta.helm.sh/release-name"] == "kanister-py"
 
-    # What stayed when the chart went is ours when it comes back, and nobody else's.
+    # Definitions that outlived the release belong to it again, but not to other releases.
     installed.install({})
     refusal = installed.helm(
         "install", "another", str(CHART), "--namespace", OTHER, values={}, refused=True
@@ -1074,7 +1070,7 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
     assert "actionsets.cr.kanister.io already exists and is not part of this release" in refusal
 
 
-def test_the_chart_comes_beside_a_kanister(installed: Installed) -> None:
+def test_the_chart_is_installed_next_to_kanister(installed: Installed) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for name in BLUEPRINTS:
         installed.client.post(definitions, foreign(name))

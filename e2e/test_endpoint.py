@@ -1,4 +1,4 @@
-"""The endpoint of a controller, asked by people whom the cluster knows."""
+"""Endpoint of a controller, with users of the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HTTP = urllib3.PoolManager(retries=False)
 
 
 class Served(Place):
-    """A controller that publishes on every address of this machine."""
+    """Controller whose endpoint listens on all addresses."""
 
     port = 0
     health_port = 0
@@ -82,7 +82,7 @@ class Served(Place):
         return HTTP.request("GET", f"http://127.0.0.1:{self.port}{path}", headers=headers)
 
     def make_account(self, name: str, *rules: dict[str, Any]) -> str:
-        """Make a ServiceAccount with some rights, and give its token."""
+        """Create a ServiceAccount with permissions, and return its token."""
         where = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
         self.client.post(
             where, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
@@ -124,7 +124,7 @@ def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("node")
-def test_everybody_sees_what_the_cluster_lets_them_see(
+def test_users_see_what_their_permissions_allow(
     place: Served, kanister: CommandLine, tmp_path: Path
 ) -> None:
     place.blueprint("echoes", echo("hello"))
@@ -228,7 +228,7 @@ def test_the_endpoint_and_health_use_tls_and_renew_their_certificate(
     done = kanister(*words)
     assert "certificate verify failed" in done.err
     done = kanister(*words, "--server-ca", str(authority))
-    assert "answered 401" in done.err
+    assert "returned 401" in done.err
 
 
 @pytest.fixture
@@ -236,14 +236,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     missing = missing_parts()
     if missing:
         pytest.skip(f"{missing} is not installed: the page was NOT tried in a browser")
-    # The name of a test would make the paths of its sockets too long.
-    with started_browser(tmp_path_factory.mktemp("browser") / "profile") as found:
-        yield found
+    # The name of the test would make the paths of sockets too long.
+    with started_browser(tmp_path_factory.mktemp("browser") / "profile") as started:
+        yield started
 
 
 def sign_in(browser: Browser, token: str) -> None:
     browser.click("#token")
-    # Typed key by key, a long token takes long.
+    # Typing a long token key by key takes long.
     browser.ask("document.getElementById('token').value = arguments[0]", token)
     browser.press(ENTER)
 
@@ -264,7 +264,7 @@ def test_a_run_is_watched_and_cancelled_in_a_browser(place: Served, browser: Bro
 
     browser.open(run)
     sign_in(browser, nobody)
-    until(lambda: "You may not see" in browser.ask(text))
+    until(lambda: "does not allow you to see" in browser.ask(text))
 
     browser.click("form[action='/signout'] button")
     until(lambda: browser.url == f"{url}/signin")
@@ -275,7 +275,7 @@ def test_a_run_is_watched_and_cancelled_in_a_browser(place: Served, browser: Bro
     browser.click(f"a[href='/runs/{place.namespace}/first']")
     until(lambda: "hello from a pod" in browser.ask(text))
     browser.click("form[action$='/cancel'] button")
-    until(lambda: "You may not do this" in browser.ask(text))
+    until(lambda: "does not allow you to do this" in browser.ask(text))
     assert place.status("first")["state"] == "running"
 
     browser.click("form[action='/signout'] button")
@@ -285,12 +285,12 @@ def test_a_run_is_watched_and_cancelled_in_a_browser(place: Served, browser: Bro
     until(lambda: browser.url == run)
     browser.click("form[action$='/cancel'] button")
     assert place.until_ended("first")["error"]["reason"] == "Cancelled"
-    # What has become of it comes by itself.
+    # The state is updated live.
     until(lambda: "Cancelled" in browser.ask(text))
 
 
 def echo(text: str) -> dict[str, Any]:
-    """A phase whose pod prints something."""
+    """Return a phase whose pod prints a text."""
     args = {
         "image": "busybox",
         "namespace": "{{ .Object.metadata.name }}",

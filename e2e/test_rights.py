@@ -1,4 +1,4 @@
-"""Rights of the chart's accounts: SECURITY.md lists what a thief of one could do."""
+"""Permissions of the chart's accounts, compared with the table in SECURITY.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = {
     "backup": "those of `applications[].serviceAccounts`",
 }
 READING = frozenset({"get", "list", "watch"})
-# Reading these, or writing statuses and events, harms nobody.
+# Reading these kinds, or writing statuses and events, is harmless.
 READABLE = {
     "blueprints",
     "compositeresourcedefinitions",
@@ -58,8 +58,8 @@ READABLE = {
 HARMLESS = {"events", "compositeresourcedefinitions"}
 
 
-class Right(NamedTuple):
-    """Right of an account, as a row of the table has it."""
+class Permission(NamedTuple):
+    """Permission of an account, as a row of the table."""
 
     account: str
     resource: str
@@ -67,8 +67,8 @@ class Right(NamedTuple):
     place: str
 
 
-def rights_of(objects: list[dict[str, Any]]) -> Iterator[Right]:
-    """Yield the rights that the rendered Roles give to the accounts."""
+def permissions_of(objects: list[dict[str, Any]]) -> Iterator[Permission]:
+    """Yield the permissions that the rendered Roles grant to the accounts."""
     rules = {
         (obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj["rules"]
         for obj in objects
@@ -84,29 +84,29 @@ def rights_of(objects: list[dict[str, Any]]) -> Iterator[Right]:
                 text = f"{resource}: {', '.join(names)}" if names else resource
                 for subject in obj["subjects"]:
                     account = ACCOUNTS[subject["name"]]
-                    yield Right(account, text, frozenset(rule["verbs"]), PLACES[place])
+                    yield Permission(account, text, frozenset(rule["verbs"]), PLACES[place])
 
 
-def is_dangerous(right: Right) -> bool:
-    resource = right.resource
+def is_dangerous(permission: Permission) -> bool:
+    resource = permission.resource
     if resource in HARMLESS or resource.endswith(("/status", "/finalizers")):
         return False
-    return not (resource in READABLE and right.verbs <= READING)
+    return not (resource in READABLE and permission.verbs <= READING)
 
 
-def listed(page: Path) -> Iterator[Right]:
-    """Yield the rows of the table in SECURITY.md; `both` stands for both accounts."""
+def rows_of(page: Path) -> Iterator[Permission]:
+    """Yield the rows of the table in SECURITY.md; `both` means both accounts."""
     _, _, section = page.read_text(encoding="utf-8").partition("## What a stolen account")
     for row in re.findall(r"^\| ([\w ]+) \| (.+?) \| (.+?) \| (\w+) \|", section, re.MULTILINE):
         account, resource, verbs, place = row
         if account == "account":
             continue
         for name in ("ActionSets", "compositions") if account == "both" else (account,):
-            yield Right(name, resource, frozenset(verbs.split(", ")), place)
+            yield Permission(name, resource, frozenset(verbs.split(", ")), place)
 
 
-def test_the_security_page_lists_what_a_thief_of_an_account_could_do(
+def test_the_security_page_lists_the_dangerous_permissions_of_accounts(
     helm: Path, tmp_path: Path
 ) -> None:
-    rendered = set(filter(is_dangerous, rights_of(Helm(helm, tmp_path).objects(VALUES))))
-    assert set(listed(REPOSITORY / "SECURITY.md")) == rendered
+    rendered = set(filter(is_dangerous, permissions_of(Helm(helm, tmp_path).objects(VALUES))))
+    assert set(rows_of(REPOSITORY / "SECURITY.md")) == rendered

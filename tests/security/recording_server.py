@@ -24,7 +24,7 @@ _NOT_FOUND = (
 
 
 class RecordingServer(NamedTuple):
-    """A server's address, the heads of the requests it heard, and a client for it."""
+    """Address of a server, the recorded heads of requests, and a client."""
 
     url: str
     heads: list[str]
@@ -37,7 +37,7 @@ class RecordingServer(NamedTuple):
 
 @contextmanager
 def recording_server(folder: Path) -> Iterator[RecordingServer]:
-    """Serve until the end of the block, with connections that are kept open."""
+    """Serve until the end of the block, with persistent connections."""
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     heads: list[str] = []

@@ -56,10 +56,10 @@ def tenant(namespace: str) -> list[dict[str, Any]]:
 
 
 class Case(NamedTuple):
-    """A field that names an object, in an ActionSet or in a phase.
+    """Field of an ActionSet or phase that names an object.
 
-    `kinds` are the groups and kinds that a grant must open. `needs_node` is set if the phase
-    ends only where pods run.
+    `kinds` are the groups and kinds that a grant must allow. `needs_node` is set if the phase only
+    ends where pods run.
     """
 
     kinds: tuple[tuple[str, str], ...]
@@ -69,7 +69,7 @@ class Case(NamedTuple):
 
 
 def print_it(template: str) -> dict[str, Any]:
-    """Return a phase that would put a value into the status."""
+    """Return a phase that would write a value into the status."""
     patch = f'{{"data": {{"stolen": {template}}}}}'
     reference = {"apiVersion": "v1", "resource": "configmaps", "name": "db", "namespace": "mallory"}
     args = {"operation": "patch", "objectReference": reference, "spec": patch}

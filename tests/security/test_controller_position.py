@@ -1,4 +1,4 @@
-"""The controller's position in the cluster: what a tenant's run may not borrow from it."""
+"""The controller's position in the cluster, which runs of tenants may not use."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_other_addresses_are_allowed(address: str) -> None:
     TENANT.check_address(address)
 
 
-def test_the_operator_opens_a_network() -> None:
+def test_the_operator_allows_a_network() -> None:
     opened = TENANT._replace(allowed_networks=("127.0.0.0/30",))
     opened.check_address("127.0.0.1")
     opened.check_address("::ffff:127.0.0.1")
@@ -67,7 +67,7 @@ def test_the_operator_opens_a_network() -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers every GET with a secret of the controller's surroundings."""
+    """Responds to every GET with a secret of the controller's surroundings."""
 
     def do_GET(self) -> None:
         self.server.heard.append(self.path)  # type: ignore[attr-defined] # set by the fixture
@@ -75,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"metadata")
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
         return
 
 
@@ -83,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
 def metadata_service() -> Iterator[HTTPServer]:
     with ExitStack() as stack:
         server = stack.enter_context(HTTPServer(("127.0.0.1", 0), Handler))
-        server.heard = []  # type: ignore[attr-defined] # what it was asked for
+        server.heard = []  # type: ignore[attr-defined] # recorded requests
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         stack.callback(server.shutdown)
@@ -118,7 +118,7 @@ def test_a_proxy_of_the_controller_is_refused(
 
 
 class Stores:
-    """Object stores that open everything."""
+    """Object stores that open any location."""
 
     def addresses_of(self, _location: Location) -> frozenset[str]:
         return frozenset()
@@ -150,7 +150,7 @@ def test_folders_and_cloud_credentials_of_the_controller_are_refused(location: L
         confined().with_keys(location)
 
 
-def test_a_store_with_a_credential_of_its_own_is_opened() -> None:
+def test_a_store_with_its_own_credential_is_opened() -> None:
     assert confined().open(WITH_KEYS) == cast("Any", WITH_KEYS)
 
 
@@ -174,7 +174,7 @@ def test_a_profile_cannot_name_a_server_of_the_controllers_surroundings(location
         stores.with_keys(location)
 
 
-def test_the_operator_opens_the_address_of_a_store() -> None:
+def test_the_operator_allows_the_address_of_a_store() -> None:
     opened = TENANT._replace(allowed_networks=("127.0.0.0/30",))
     location = WITH_KEYS._replace(endpoint="http://127.0.0.1:9000")
     assert ConfinedStores(object_stores(), opened).with_keys(location) == location
@@ -185,7 +185,7 @@ def test_a_folder_that_replaces_buckets_has_no_address(tmp_path: Path) -> None:
     ConfinedStores(object_stores(tmp_path), TENANT).open(location)
 
 
-def test_the_operator_opens_folders_and_cloud_credentials() -> None:
+def test_the_operator_allows_folders_and_cloud_credentials() -> None:
     with_folders = TENANT._replace(allows_file_locations=True)
     assert confined(with_folders).open(FOLDER) == cast("Any", FOLDER)
     with_roles = TENANT._replace(allows_ambient_credentials=True)

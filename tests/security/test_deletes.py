@@ -1,4 +1,4 @@
-"""Functions delete what their arguments name, and nothing else."""
+"""Functions delete only what their arguments name."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_artifact_deletes_what_it_names(
 
 
 @pytest.mark.parametrize("artifact", ["..", "../other", "b/../..", "bucket/../other"])
-def test_an_artifact_does_not_lead_out_of_the_location(
+def test_an_artifact_cannot_leave_its_location(
     harness: Harness, location: Location, artifact: str
 ) -> None:
     with pytest.raises(KanisterError):
@@ -88,7 +88,7 @@ FIRST, SECOND, THIRD = "0123abcd" + "0" * 56, "0123abcd" + "1" * 56, "fedcba98" 
 
 @dataclass(frozen=True, slots=True)
 class ListedRepository(KeyedRepository):
-    """Repository whose restic only lists three snapshots and records what it is told to forget."""
+    """Repository with three snapshots, which records the snapshots to forget."""
 
     forgotten: list[str] = field(default_factory=list)
 
@@ -115,7 +115,7 @@ def repository() -> ListedRepository:
         pytest.param(["abcdef01", THIRD], [THIRD], id="one of them gone"),
     ],
 )
-def test_a_backup_is_forgotten_by_its_id(
+def test_a_backup_is_deleted_by_its_id(
     repository: ListedRepository, ids: Sequence[str], forgotten: list[str]
 ) -> None:
     repository.forget(ids)
@@ -138,7 +138,7 @@ def test_a_backup_is_forgotten_by_its_id(
         pytest.param([THIRD, "0123abcd"], "AmbiguousBackup", id="two backups, and one"),
     ],
 )
-def test_an_id_that_does_not_name_one_backup_forgets_none(
+def test_an_ambiguous_or_unknown_id_deletes_nothing(
     repository: ListedRepository, ids: Sequence[str], reason: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -147,7 +147,7 @@ def test_an_id_that_does_not_name_one_backup_forgets_none(
     assert repository.forgotten == []
 
 
-def test_a_short_id_is_refused_before_a_pod_is_made(harness: Harness) -> None:
+def test_a_short_id_is_refused_before_a_pod_is_created(harness: Harness) -> None:
     args = {
         "namespace": "default",
         "backupArtifactPrefix": "repo",
@@ -159,7 +159,7 @@ def test_a_short_id_is_refused_before_a_pod_is_made(harness: Harness) -> None:
     assert harness.pods() == []
 
 
-# Versions that hand their arguments to a shell
+# Versions that pass their arguments to a shell
 
 HOSTILE = [
     "$(id)",
@@ -189,7 +189,7 @@ HOSTILE = [
         pytest.param(DeleteDataAll, "backupInfo", id="DeleteDataAll, ID"),
     ],
 )
-def test_a_shell_is_never_given_an_id_or_tag_that_means_something_to_it(
+def test_ids_and_tags_with_shell_syntax_are_refused(
     harness: Harness, function: type[Func], argument: str, text: str
 ) -> None:
     credential = Credential("key", "secret")
@@ -214,7 +214,7 @@ def test_a_shell_is_never_given_an_id_or_tag_that_means_something_to_it(
         ("v0.1.0", "{{ .ArtifactsIn.backup.KeyValue.id }}", []),
     ],
 )
-def test_lint_warns_of_values_of_an_actionset_in_a_shell_command(
+def test_lint_warns_about_values_of_an_actionset_in_a_shell_command(
     kanister: CommandLine, tmp_path: Path, version: str, value: str, rules: list[str]
 ) -> None:
     phase = {
@@ -233,5 +233,5 @@ def test_lint_warns_of_values_of_an_actionset_in_a_shell_command(
     path = tmp_path / "blueprint.json"
     path.write_text(json.dumps(blueprint))
     done = kanister("lint", str(path), "-o", "json")
-    found = [finding["rule"] for finding in json.loads(done.out)["findings"]]
-    assert [rule for rule in found if rule == "argument-in-shell"] == rules
+    reported = [finding["rule"] for finding in json.loads(done.out)["findings"]]
+    assert [rule for rule in reported if rule == "argument-in-shell"] == rules

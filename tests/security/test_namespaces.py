@@ -1,4 +1,4 @@
-"""Namespaces as a boundary: what an ActionSet of one tenant reaches of another tenant's."""
+"""Namespaces as a boundary: access of an ActionSet to objects of another tenant."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def definitions() -> Iterator[Mapping[str, Any]]:
         yield from (document.value for document in parse_documents(text))
 
 
-class Recording:
-    """A cluster that notes which kinds in which namespace are asked for."""
+class RecordingCluster:
+    """Cluster that records the kinds and namespaces of requests."""
 
     runs_pods = False
 
@@ -76,9 +76,11 @@ class Recording:
 
 
 class Tenants:
-    """A cluster with two tenants, and a controller that serves both from a third namespace."""
+    """Cluster with two tenants, served by a controller in a third namespace."""
 
-    def __init__(self, recording: type[Recording] = Recording, **settings: Any) -> None:
+    def __init__(
+        self, recording: type[RecordingCluster] = RecordingCluster, **settings: Any
+    ) -> None:
         clock = SystemClock()
         self.cluster = MemoryCluster(clock=clock)
         for obj in (*definitions(), *tenant("mallory"), *tenant("victim")):
@@ -101,7 +103,7 @@ class Tenants:
     def run(
         self, namespace: str, action: Mapping[str, Any], *phases: Any, **spec: Any
     ) -> Mapping[str, Any]:
-        """Run an ActionSet with one action of a Blueprint beside it, and return its status."""
+        """Run an ActionSet and its Blueprint in a namespace, and return its status."""
         blueprint = {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "Blueprint",
@@ -128,19 +130,19 @@ class Tenants:
                     return cast("Mapping[str, Any]", status)
         raise AssertionError("the ActionSet did not end")
 
-    def asked_of(self, namespace: str) -> set[str]:
-        """Return the kinds that were asked for in a namespace, other than the controller's own."""
+    def requested_kinds(self, namespace: str) -> set[str]:
+        """Return the requested kinds in a namespace, without requests of the controller itself."""
         own = {"referencegrants", "actionsets", "blueprints", "events", "Event"}
         return {kind for kind, where in self.requests.asked if where == namespace} - own
 
 
 @pytest.fixture
 def tenants() -> Iterator[Tenants]:
-    made = Tenants()
+    created_tenants = Tenants()
     try:
-        yield made
+        yield created_tenants
     finally:
-        made.controller.kill()
+        created_tenants.controller.kill()
 
 
 def run_case(tenants: Tenants, case: Case, where: str) -> Mapping[str, Any]:
@@ -151,19 +153,19 @@ def run_case(tenants: Tenants, case: Case, where: str) -> Mapping[str, Any]:
 COMMAND: dict[str, Any] = {"image": "i", "command": ["true"]}
 TASK = {"func": "KubeTask", "name": "task", "args": COMMAND}
 
-# The others need a node: end-to-end tests have one.
+# Cases that need a node are in the end-to-end tests.
 NODELESS = [pytest.param(case, id=name) for name, case in FIELDS.items() if not case.needs_node]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in FIELDS.items()])
 def test_a_foreign_object_is_refused_before_it_is_read(tenants: Tenants, case: Case) -> None:
-    # So that the boundary refuses phases that need pods, and not their lack.
+    # Pods are enabled, so that phases are refused because of the boundary.
     tenants.requests.runs_pods = True
     status = run_case(tenants, case, "victim")
     assert status["state"] == "failed"
     assert "is outside of namespace mallory" in str(status)
     assert PASSWORD not in str(status)
-    assert tenants.asked_of("victim") == set()
+    assert tenants.requested_kinds("victim") == set()
     stolen = tenants.cluster.get(CONFIG_MAPS, "db", namespace="mallory")["data"]
     assert set(stolen) == {"password"}
 
@@ -173,7 +175,7 @@ def test_a_granted_object_is_reached(tenants: Tenants, case: Case) -> None:
     tenants.cluster.create(grant(*case.kinds))
     status = run_case(tenants, case, "victim")
     assert "is outside of namespace" not in str(status)
-    assert tenants.asked_of("victim") != set()
+    assert tenants.requested_kinds("victim") != set()
 
 
 @pytest.mark.parametrize("case", NODELESS)
@@ -189,7 +191,7 @@ def test_an_actionset_of_the_home_namespace_reaches_every_namespace(tenants: Ten
     assert status["state"] == "complete"
 
 
-def test_kube_ops_without_a_namespace_means_default_and_is_refused(tenants: Tenants) -> None:
+def test_kube_ops_without_a_namespace_uses_default_and_is_refused(tenants: Tenants) -> None:
     reference = {"apiVersion": "v1", "resource": "configmaps", "name": "db"}
     status = tenants.run("mallory", {}, kube_ops(operation="delete", objectReference=reference))
     assert status["error"]["reason"] == REASON
@@ -214,7 +216,7 @@ def test_cluster_scoped_objects_are_refused(tenants: Tenants, spec: str) -> None
     assert REASON in str(status)
 
 
-def test_an_actionset_cannot_make_a_pod_privileged(tenants: Tenants) -> None:
+def test_an_actionset_cannot_create_a_privileged_pod(tenants: Tenants) -> None:
     tenants.requests.runs_pods = True
     args = {"namespace": "mallory", "image": "i", "command": ["true"]}
     action = {"podOverride": {"hostPID": True, "containers": [{"name": "container"}]}}
@@ -223,21 +225,21 @@ def test_an_actionset_cannot_make_a_pod_privileged(tenants: Tenants) -> None:
     assert tenants.cluster.list(PODS, namespace="mallory", label_selector="createdBy").items == []
 
 
-def test_a_pod_without_a_namespace_goes_to_that_of_the_actionset(tenants: Tenants) -> None:
-    # The pod is created, and waited for until the time of the phase is over.
+def test_a_pod_without_a_namespace_is_created_in_that_of_the_actionset(tenants: Tenants) -> None:
+    # The pod is created, and the phase waits until its timeout.
     tenants.requests.runs_pods = True
     tenants.run("mallory", {}, {**TASK, "timeout": "1s"})
     created = [where for kind, where in tenants.requests.asked if kind == "Pod"]
     assert created == ["mallory"]
 
 
-class Impersonating(Recording):
-    """A cluster that notes under which account everything is asked for."""
+class ImpersonatingCluster(RecordingCluster):
+    """Cluster that records the account of every request."""
 
     user = ""
 
     def acting_as(self, user: str) -> Cluster:
-        acting = Impersonating(self._cluster)
+        acting = ImpersonatingCluster(self._cluster)
         acting.user, acting.asked, acting.runs_pods = user, self.asked, self.runs_pods
         return acting.as_cluster()
 
@@ -250,17 +252,15 @@ ACCOUNT = "system:serviceaccount:mallory:backup"
 
 @pytest.fixture
 def impersonating() -> Iterator[Tenants]:
-    made = Tenants(Impersonating, impersonates=True)
+    created_tenants = Tenants(ImpersonatingCluster, impersonates=True)
     try:
-        yield made
+        yield created_tenants
     finally:
-        made.controller.kill()
+        created_tenants.controller.kill()
 
 
 @pytest.mark.parametrize("where", ["spec", "annotation"])
-def test_a_run_and_its_pods_act_as_the_account_that_is_named(
-    impersonating: Tenants, where: str
-) -> None:
+def test_a_run_and_its_pods_act_as_the_named_account(impersonating: Tenants, where: str) -> None:
     annotations = {"kanister-py.io/service-account": "backup"} if where == "annotation" else {}
     metadata = {"name": "mallory", "annotations": annotations}
     impersonating.cluster.apply(
@@ -273,7 +273,7 @@ def test_a_run_and_its_pods_act_as_the_account_that_is_named(
     before = impersonating.cluster.list(PODS, namespace="mallory").resource_version
     impersonating.run("mallory", FIELDS["secrets"].action("mallory"), phase, **spec)
     requests = impersonating.requests.asked
-    # The controller watches pods to wake the run, which then reads them under the account.
+    # The controller watches pods, and the run then reads them under its account.
     assert {user for kind, user in requests if kind in ("secrets", "Pod")} == {ACCOUNT}
     with impersonating.cluster.watch(
         PODS, namespace="mallory", resource_version=before, timeout_seconds=PATIENCE_SECONDS
@@ -282,7 +282,7 @@ def test_a_run_and_its_pods_act_as_the_account_that_is_named(
     assert pod["spec"]["serviceAccountName"] == "backup"
 
 
-def test_an_account_is_refused_where_the_controller_does_not_impersonate(tenants: Tenants) -> None:
+def test_an_account_is_refused_if_impersonation_is_off(tenants: Tenants) -> None:
     status = tenants.run("mallory", {}, TASK, serviceAccountName="backup")
     assert status["error"]["reason"] == "ImpersonationDisabled"
 
@@ -338,13 +338,13 @@ def test_every_request_to_another_namespace_is_refused(
     assert refused.value.target.namespace == "victim"
 
 
-def test_a_list_without_a_namespace_is_that_of_the_own_one(confined: Cluster) -> None:
+def test_a_list_without_a_namespace_uses_the_own_one(confined: Cluster) -> None:
     secrets = confined.list(SECRETS)
     assert {obj["metadata"]["namespace"] for obj in secrets} == {"mallory"}
     assert {obj["metadata"]["namespace"] for obj in confined.list(PODS)} == {"mallory"}
 
 
-def test_an_object_without_a_namespace_lands_in_the_own_one(confined: Cluster) -> None:
+def test_an_object_without_a_namespace_is_created_in_the_own_one(confined: Cluster) -> None:
     created = confined.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "new"}})
     assert created["metadata"]["namespace"] == "mallory"
     assert confined.default_namespace == "mallory"
@@ -367,13 +367,13 @@ A_SECRET = {"group": "", "kind": "Secret"}
         pytest.param({}, id="empty"),
     ],
 )
-def test_a_grant_opens_what_it_names_and_nothing_else(spec: Mapping[str, Any]) -> None:
+def test_a_grant_only_allows_the_objects_that_it_names(spec: Mapping[str, Any]) -> None:
     clock = SystemClock()
     cluster = MemoryCluster(clock=clock)
     for obj in tenant("victim"):
         cluster.create(obj) if obj["kind"] != "Profile" else None
 
-    class Granting:
+    class GrantingCluster:
         def list(self, resource: Any, **options: Any) -> Any:
             listed = cluster.list(SECRETS, **options)
             if resource != REFERENCE_GRANTS:
@@ -384,13 +384,13 @@ def test_a_grant_opens_what_it_names_and_nothing_else(spec: Mapping[str, Any]) -
         def __getattr__(self, name: str) -> Any:
             return getattr(cluster, name)
 
-    granting = cast("Cluster", Granting())
+    granting = cast("Cluster", GrantingCluster())
     confined = ConfinedCluster(granting, "mallory", ReferenceGrants(granting, clock))
     with pytest.raises(ReferenceNotGranted):
         confined.get(SECRETS, "db", namespace="victim")
 
 
-def test_a_grant_that_is_withdrawn_no_longer_counts() -> None:
+def test_a_deleted_grant_has_no_effect() -> None:
     class Clock:
         time = 0.0
 

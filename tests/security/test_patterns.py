@@ -73,7 +73,7 @@ def _methods_called(tree: ast.Module, name: str) -> tuple[str, ...]:
 
 
 def subjects() -> list[Subject]:
-    found: dict[str, Subject] = {}
+    by_name: dict[str, Subject] = {}
     for module in _modules():
         tree = None
         for name, value in vars(module).items():
@@ -82,10 +82,10 @@ def subjects() -> list[Subject]:
             tree = tree or ast.parse(inspect.getsource(module))
             if methods := _methods_called(tree, name):
                 label = f"{module.__name__.removeprefix('kanister_py.')}.{name}"
-                found[label] = Subject(label, value, methods)
+                by_name[label] = Subject(label, value, methods)
         for subject in _inline(module):
-            found[subject.name] = subject
-    return [found[label] for label in sorted(found)]
+            by_name[subject.name] = subject
+    return [by_name[label] for label in sorted(by_name)]
 
 
 def _inline(module: ModuleType) -> Iterator[Subject]:
@@ -135,7 +135,7 @@ def _seconds(call: Callable[[str], object], text: str) -> float:
 
 
 def _worst(subject: Subject) -> str:
-    """Return the attack under which a pattern grows faster than its text, else an empty text."""
+    """Return the attack under which a pattern is not linear, or an empty text."""
     for method in subject.methods:
         call = _apply(subject, method)
         for prefix, unit, suffix in _texts(subject.pattern.pattern):
@@ -150,7 +150,7 @@ def _worst(subject: Subject) -> str:
     return ""
 
 
-def test_no_pattern_backtracks_on_text_without_a_bound() -> None:
+def test_no_pattern_backtracks_on_unbounded_text() -> None:
     everything = subjects()
     assert BOUNDED.keys() <= {subject.name for subject in everything}
     growth = {
@@ -159,13 +159,13 @@ def test_no_pattern_backtracks_on_text_without_a_bound() -> None:
     assert {name: attack for name, attack in growth.items() if attack} == {}
 
 
-def test_the_attack_finds_a_pattern_that_backtracks() -> None:
+def test_the_attack_finds_a_backtracking_pattern() -> None:
     for pattern in (r"\s+end", r"\w+ is missing", r"\{\{(.*?)\}\}"):
         subject = Subject("planted", re.compile(pattern, re.DOTALL), ("finditer", "search"))
         assert _worst(subject), pattern
 
 
-# Functions that read text of strangers
+# Functions that parse untrusted text
 
 
 def _refusal(text: str) -> object:
@@ -191,9 +191,9 @@ def _statistics(text: str) -> object:
         pytest.param(_statistics, id="statistics of restic"),
     ],
 )
-def test_text_of_strangers_is_read_in_linear_time(read: Callable[[str], object], unit: str) -> None:
+def test_untrusted_text_is_parsed_in_linear_time(read: Callable[[str], object], unit: str) -> None:
     costs = [
         min(_seconds(read, unit * (size // len(unit))) for _ in range(2)) / size for size in SIZES
     ]
-    # What every call costs hides in the smallest text; a quadratic reader costs 32 times as much.
+    # The smallest text includes the constant cost; a quadratic parser takes 32 times as long.
     assert costs[-1] <= MOST_COST_RATIO * costs[1] + 1e-8, costs

@@ -1,7 +1,7 @@
-"""Request smuggling: no value from outside becomes a request or a path of its own.
+"""Request smuggling: values from outside never change the path or number of requests.
 
-Every field that addresses an object is filled with hostile texts, at the API client, which
-talks to a real socket, and at every place where such fields are read.
+Every field that addresses an object is filled with hostile texts: in calls of the API client, which
+talks to a real socket, and in every place that reads such fields.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ IN_QUERIES: dict[str, Callable[[Cluster, str], object]] = {
 
 
 @pytest.mark.parametrize("call", IN_PATHS.values(), ids=IN_PATHS)
-def test_hostile_path_segments_are_refused_before_anything_is_sent(
+def test_hostile_path_segments_are_refused_before_sending(
     server: RecordingServer, call: Callable[[Cluster, str], object]
 ) -> None:
     for value in HOSTILE:
@@ -178,7 +178,7 @@ def test_values_in_queries_are_escaped(
     fields=st.fixed_dictionaries({key: st.text(min_size=1, max_size=12) for key in GRAMMARS}),
     plain=st.sets(st.sampled_from(sorted(GRAMMARS))),
 )
-def test_a_path_has_the_segments_it_was_built_from(fields: dict[str, str], plain: set[str]) -> None:
+def test_a_path_consists_of_its_segments(fields: dict[str, str], plain: set[str]) -> None:
     values = {**fields, **dict.fromkeys(plain, "v1")}
     gvr = GroupVersionResource(values["group"], values["version"], values["resource"])
     place = (values["namespace"], values["name"], values["subresource"])
@@ -378,7 +378,7 @@ DEFINITIONS = Path(__file__).parents[2] / "kanister_py" / "crds"
 
 @pytest.mark.parametrize("field", _REFERENCE)
 @pytest.mark.parametrize("value", HOSTILE[:2])
-def test_a_cluster_with_our_definitions_stores_no_hostile_actionset(field: str, value: str) -> None:
+def test_a_cluster_with_the_definitions_refuses_hostile_actionsets(field: str, value: str) -> None:
     cluster = MemoryCluster(clock=SystemClock())
     (definition,) = parse_documents((DEFINITIONS / "actionsets.yaml").read_bytes(), "actionsets")
     cluster.create(definition.value)
@@ -412,7 +412,7 @@ def test_a_cluster_with_our_definitions_stores_no_hostile_actionset(field: str, 
         ("compositeresourcedefinitions", ("spec",)),
     ],
 )
-def test_definitions_have_the_grammar_of_the_models(name: str, path: tuple[Any, ...]) -> None:
+def test_definitions_have_the_patterns_of_the_models(name: str, path: tuple[Any, ...]) -> None:
     (definition,) = parse_documents((DEFINITIONS / f"{name}.yaml").read_bytes(), name)
     for version in definition.value["spec"]["versions"]:
         schema = version["schema"]["openAPIV3Schema"]

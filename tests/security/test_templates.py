@@ -1,7 +1,7 @@
-"""Templates from strangers: reading and rendering them is bounded in time and memory.
+"""Untrusted templates: parsing and rendering is limited in time and memory.
 
-What costs too much is rendered in a process with limits; here these are lower than usual,
-so that the tests take seconds.
+Expensive templates are rendered in a process with limits, which are lower here than by default so
+that the tests take seconds.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _look_for_profile(text: str) -> None:
 
 @pytest.mark.parametrize("read", [_choose, _read_go, _read_jinja, _look_for_profile])
 @pytest.mark.parametrize("piece", TEXTS.values(), ids=TEXTS)
-def test_reading_a_text_takes_time_in_proportion_to_its_length(
+def test_parsing_takes_time_proportional_to_the_length(
     piece: str, read: Callable[[str], None]
 ) -> None:
     for size in _SIZES:
@@ -79,7 +79,7 @@ def test_reading_a_text_takes_time_in_proportion_to_its_length(
         assert thread_time() - started < 0.1 + size * _SECONDS_A_CHARACTER
 
 
-def test_a_template_beyond_all_use_is_refused_unread() -> None:
+def test_an_oversized_template_is_refused_before_parsing() -> None:
     with pytest.raises(TemplateParseError, match="characters"):
         compile_template("{{ 1 }}" * 200_000)
 
@@ -197,12 +197,12 @@ def test_a_jinja_template_ends(template: str) -> None:
     _is_bounded(Engine.JINJA2, template)
 
 
-def test_a_template_of_2_mib_of_data_still_renders() -> None:
+def test_a_template_with_2_mib_of_data_is_rendered() -> None:
     assert len(_render(Engine.GO, "{{ .Options.long | upper | b64enc }}")) > 2 * _MEBIBYTE
     assert len(_render(Engine.JINJA2, "{{ (Options.long | upper) ~ '!' }}")) > 2 * _MEBIBYTE
 
 
-def test_errors_are_the_same_in_the_process_with_limits() -> None:
+def test_errors_in_the_process_with_limits_are_the_same() -> None:
     text = "{{ range until 9999 }}{{ range until 50 }}{{ end }}{{ end }}\n{{ .Options.nope }}"
     here = Effects(now=_EFFECTS.now)
     with pytest.raises(RenderFailed) as elsewhere:

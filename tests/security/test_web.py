@@ -1,4 +1,4 @@
-"""The endpoint and its pages: cookies that are of no use elsewhere, and junk that costs little."""
+"""Security of the endpoint and its pages: encrypted cookies, and a limit of invalid tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kanister_py.http_api.live.session import COOKIE, Seal
 
 
 class Reviews:
-    """A cluster that knows one token, and counts what it is asked."""
+    """Cluster that accepts one token and counts reviews."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -53,7 +53,7 @@ def app_of(reviews: Reviews, seal: Seal | None = None, clock: Any = lambda: 0.0)
     return Guard(app, reviews.review, seal, RejectedTokens(clock))
 
 
-def test_a_cookie_holds_no_token_that_anybody_else_could_use() -> None:
+def test_a_cookie_does_not_contain_the_token() -> None:
     seal = Seal()
     sealed = seal.close("good")
     assert "good" not in sealed
@@ -62,7 +62,7 @@ def test_a_cookie_holds_no_token_that_anybody_else_could_use() -> None:
     assert get(app_of(Reviews(), seal), {"cookie": f"{COOKIE}=good"}) == 401
 
 
-def test_replicas_read_each_others_cookies() -> None:
+def test_replicas_accept_cookies_of_each_other() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "home"}})
     keys = [ensure_session_key(cluster, "home", Seal.new_key) for _ in range(2)]
@@ -71,13 +71,13 @@ def test_replicas_read_each_others_cookies() -> None:
 
 
 @pytest.mark.parametrize("token", ["x" * 20_000, "a b", "{}", "a=b=c"])
-def test_what_cannot_be_a_token_is_not_asked_about(token: str) -> None:
+def test_malformed_tokens_are_not_reviewed(token: str) -> None:
     reviews = Reviews()
     assert get(app_of(reviews), bearer(token)) == 401
     assert reviews.asked == []
 
 
-def test_a_client_with_many_unknown_tokens_has_to_wait() -> None:
+def test_a_client_with_many_rejected_tokens_has_to_wait() -> None:
     reviews, now = Reviews(), [0.0]
     app = app_of(reviews, clock=lambda: now[0])
     answers = [get(app, bearer(f"junk{number}")) for number in range(100)]

@@ -1,4 +1,4 @@
-"""The webhook: anybody who reaches its port may post, and no post may stop the controller."""
+"""The webhook stays available although every pod can post to its port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kanister_py.wiring import read_functions
 _PATIENT = BOUNDS._replace(wall_seconds=60)
 
 
-def judge_of(bounds: Bounds) -> Validator:
+def validator_with(bounds: Bounds) -> Validator:
     context = Context(read_functions().registry, load=load_function)
     cluster = MemoryCluster(clock=SystemClock())
     return Validator(cluster, context, lambda: "controller", bounds=bounds)
@@ -48,22 +48,22 @@ def review_of(*texts: str, phases: int = 1) -> bytes:
         pytest.param(review_of("{{ " * 300_000), id="braces without end"),
     ],
 )
-def test_a_review_of_1_mb_is_judged_in_time(review: bytes) -> None:
-    answer = judge_of(_PATIENT).validate(review)
+def test_a_review_of_1_mb_is_validated_in_time(review: bytes) -> None:
+    answer = validator_with(_PATIENT).validate(review)
     assert answer is not None
     assert answer["response"]["uid"] == "1"
 
 
-def test_a_review_that_takes_too_long_is_given_up() -> None:
-    validator = judge_of(_PATIENT._replace(cpu_seconds=1))
+def test_a_review_that_takes_too_long_is_stopped() -> None:
+    validator = validator_with(_PATIENT._replace(cpu_seconds=1))
     with pytest.raises(CallStopped) as stopped:
         validator.validate(review_of("{% if a %}{{ b | upper }}{% endif %}\n" * 25_000))
     assert stopped.value.limit == "time"
     assert validator.validate(review_of("echo")) is not None
 
 
-def test_reviews_beyond_those_that_may_wait_are_refused_at_once() -> None:
-    validator = judge_of(_PATIENT._replace(waiting=0))
+def test_reviews_are_refused_if_the_queue_is_full() -> None:
+    validator = validator_with(_PATIENT._replace(waiting=0))
     begun, refused = Barrier(3), []
 
     def ask() -> None:
