@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kanister_py.controller.compositions.composition_index import composition_facts
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
@@ -24,13 +25,16 @@ from kanister_py.core.revisions.policy import (
 from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.watch_cache import ObjectKey
 
+_UNKNOWN: Final = "unknown functions"
+"""Group of the composite resources whose composition is not in the cache yet."""
+
 
 class WorkerLimits:
     """Groups of tasks that share workers, with the number of workers for each group.
 
     A function gets a quarter of the workers, or an eighth as long as it has not answered. A kind
-    gets an eighth more than a function, so that one that hangs leaves workers to the rest of the
-    kind, and a namespace gets a half.
+    gets an eighth more than a function, so that a hanging function leaves workers to the other
+    resources of the kind, and a namespace gets a half.
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class WorkerLimits:
         else:
             resource, name = COMPOSITIONS, self._composition_of(selection, served)
         obj = self._cache.get_cached(resource, ObjectKey("", name))
-        return sorted(called_functions(spec_of(obj or {})))
+        return (_UNKNOWN,) if obj is None else sorted(called_functions(spec_of(obj)))
 
     def _composition_of(self, selection: CompositionSelection, served: Served) -> str:
         """Return the name of the composition to use, or an empty string if there is none."""

@@ -102,11 +102,11 @@ class Rollout:
 
     def holds(self, colour: str) -> None:
         """Check that both objects name a composed revision, and that writes have ended."""
-        want = self.ref(colour)["compositionRevisionRef"]["name"]
+        expected = self.ref(colour)["compositionRevisionRef"]["name"]
 
         def is_held() -> bool:
             composite = self.composite()
-            is_named = [_held(obj) for obj in (self.claimed(), composite)] == [want, want]
+            is_named = [_held(obj) for obj in (self.claimed(), composite)] == [expected, expected]
             return is_named and composite["status"].get("address") == colour
 
         self.rest()

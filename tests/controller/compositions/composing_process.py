@@ -113,7 +113,7 @@ def main(endpoint: str, count: int) -> None:
             ]
             report = {
                 "synced": sum(condition["status"] == "True" for condition in synced),
-                "said": sorted({condition.get("message", "") for condition in synced}),
+                "messages": sorted({condition.get("message", "") for condition in synced}),
             }
             sys.stdout.write(f"{json.dumps(report)}\n")
             sys.stdout.flush()

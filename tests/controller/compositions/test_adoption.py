@@ -25,7 +25,7 @@ OTHER = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "name": "web",
-    "uid": "somebody-else",
+    "uid": "another-owner",
     "controller": True,
 }
 
@@ -39,7 +39,7 @@ def harness() -> Iterator[Harness]:
     running.close()
 
 
-def there(**metadata: Any) -> KubeObject:
+def existing_object(**metadata: Any) -> KubeObject:
     """Return an object of a user with the name that the composition desires."""
     return {
         "apiVersion": "v1",
@@ -49,7 +49,7 @@ def there(**metadata: Any) -> KubeObject:
     }
 
 
-def naming(adopt: str = "") -> dict[str, Any]:
+def naming_composition(adopt: str = "") -> dict[str, Any]:
     """Return a composition that sets the name of its object."""
     obj = composition()
     if adopt:
@@ -68,8 +68,8 @@ def adoptions(harness: Harness) -> list[str]:
 
 
 def test_an_existing_object_is_adopted_with_an_event_and_an_annotation(harness: Harness) -> None:
-    harness.apply(there())
-    harness.apply(naming())
+    harness.apply(existing_object())
+    harness.apply(naming_composition())
     harness.apply(bucket(names=("a",)))
     harness.until(harness.is_ready)
     harness.until_idle()
@@ -81,8 +81,8 @@ def test_an_existing_object_is_adopted_with_an_event_and_an_annotation(harness: 
 
 
 def test_an_adopted_object_is_updated_and_stays_adopted(harness: Harness) -> None:
-    harness.apply(there())
-    harness.apply(naming())
+    harness.apply(existing_object())
+    harness.apply(naming_composition())
     harness.apply(bucket(names=("a",)))
     harness.until(harness.is_ready)
     changed = bucket(names=("a",))
@@ -100,8 +100,8 @@ def test_an_adopted_object_is_updated_and_stays_adopted(harness: Harness) -> Non
 
 @pytest.mark.parametrize("goes", ["the resource", "what it desires"])
 def test_an_adopted_object_is_kept_when_it_is_released(harness: Harness, goes: str) -> None:
-    harness.apply(there())
-    harness.apply(naming())
+    harness.apply(existing_object())
+    harness.apply(naming_composition())
     harness.apply(bucket(names=("a",)))
     harness.until(harness.is_ready)
     harness.until_idle()
@@ -128,7 +128,7 @@ def is_gone(harness: Harness) -> bool:
 
 
 def test_a_created_object_is_deleted_with_its_composite_resource(harness: Harness) -> None:
-    harness.apply(naming())
+    harness.apply(naming_composition())
     harness.apply(bucket(names=("a",)))
     harness.until(harness.is_ready)
     harness.until_idle()
@@ -140,9 +140,9 @@ def test_a_created_object_is_deleted_with_its_composite_resource(harness: Harnes
 
 
 def test_an_object_with_another_controller_is_refused_and_unchanged(harness: Harness) -> None:
-    harness.apply(there(ownerReferences=[OTHER]))
+    harness.apply(existing_object(ownerReferences=[OTHER]))
     before = shared(harness)
-    harness.apply(naming())
+    harness.apply(naming_composition())
     harness.apply(bucket(names=("a",)))
     harness.until(lambda: harness.condition("Synced").get("status") == "False")
     harness.until_idle()
@@ -153,9 +153,9 @@ def test_an_object_with_another_controller_is_refused_and_unchanged(harness: Har
 
 
 def test_a_composition_may_refuse_to_adopt(harness: Harness) -> None:
-    harness.apply(there())
+    harness.apply(existing_object())
     before = shared(harness)
-    harness.apply(naming("Refuse"))
+    harness.apply(naming_composition("Refuse"))
     harness.apply(bucket(names=("a",)))
     harness.until(lambda: harness.condition("Synced").get("status") == "False")
     harness.until_idle()
@@ -166,8 +166,8 @@ def test_a_composition_may_refuse_to_adopt(harness: Harness) -> None:
 
 
 def test_an_adopted_object_is_not_adopted_by_another_resource(harness: Harness) -> None:
-    harness.apply(there())
-    harness.apply(naming())
+    harness.apply(existing_object())
+    harness.apply(naming_composition())
     harness.apply(bucket(names=("a",)))
     harness.until(harness.is_ready)
     harness.apply(bucket("other", ("a",)))

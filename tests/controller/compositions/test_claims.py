@@ -254,7 +254,7 @@ def test_a_secret_with_another_controller_is_unchanged(claims: ClaimHarness) -> 
                         {
                             "apiVersion": "v1",
                             "kind": "ConfigMap",
-                            "name": "somebody",
+                            "name": "another",
                             "uid": "else",
                             "controller": True,
                         }

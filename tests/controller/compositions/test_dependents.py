@@ -82,7 +82,7 @@ def test_a_forgotten_key_has_no_dependencies(index: DependencyIndex[str]) -> Non
     index.track("first", [SETTINGS], [selection_of("shop")])
     index.track("second", [SETTINGS])
     index.forget("first")
-    index.forget("never was there")
+    index.forget("unknown")
     assert index.dependents_of(*SETTINGS, {}) == {"second"}
     index.forget("second")
     assert index.resources == set()

@@ -147,7 +147,7 @@ def test_a_composition_that_starts_to_call_a_hanging_function_leaves_workers_for
 def test_a_port_that_accepts_and_never_speaks_is_reported_after_the_limit_for_connecting(
     harness: Harness, stack: ExitStack
 ) -> None:
-    # The kernel accepts connections to a listening socket, and nobody reads from them.
+    # The kernel accepts connections to a listening socket, and nothing reads from them.
     silent = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64))
     install(harness, f"127.0.0.1:{silent.getsockname()[1]}")
     harness.apply(calling_function("hanging"))

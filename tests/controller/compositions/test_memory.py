@@ -28,16 +28,16 @@ TTL_SECONDS = 5.0
 
 
 class Talker:
-    """A function whose responses are too large while `is_well` is False."""
+    """A function whose responses are too large while `is_healthy` is False."""
 
     def __init__(self) -> None:
-        self.is_well = True
+        self.is_healthy = True
         self.calls = 0
         self.large_answer = b"\x22\x80\x80\x80\x0a" + bytes(20 << 20)
 
     def answer(self, request: bytes, _context: Any) -> bytes:
         self.calls += 1
-        if not self.is_well:
+        if not self.is_healthy:
             return self.large_answer
         return write_response(
             FunctionResponse(Part({}), tag=read_request(request).tag, ttl_seconds=TTL_SECONDS)
@@ -120,11 +120,11 @@ def test_a_response_of_20_megabytes_does_not_use_its_size_in_memory(
         composing.until(lambda _: function.calls >= CALLS)
         composing.until(lambda report: report["synced"] == composing.count)
         before = composing.bytes_of("VmRSS")
-        function.is_well, function.calls = False, 0
+        function.is_healthy, function.calls = False, 0
         outage = composing.until(lambda state: not state["synced"] and function.calls >= CALLS)
-        assert "its answer has 20 MiB, and 8 MiB are allowed" in outage["said"][0]
+        assert "its answer has 20 MiB, and 8 MiB are allowed" in outage["messages"][0]
         assert composing.bytes_of("VmHWM") <= MOST_BYTES
-        function.is_well = True
+        function.is_healthy = True
         composing.until(lambda report: report["synced"] == composing.count)
         assert composing.bytes_of("VmRSS") <= before * 1.2
     finally:
@@ -162,11 +162,11 @@ def test_responses_of_7_megabytes_are_processed_and_their_memory_is_released(
     try:
         composing.until(lambda report: report["synced"] == count)
         before = composing.bytes_of("VmRSS")
-        function.is_well, function.calls = False, 0
+        function.is_healthy, function.calls = False, 0
         composing.ask("again")
         composing.until(lambda _: function.calls >= count)
         assert composing.bytes_of("VmHWM") <= LIMIT_BYTES
-        function.is_well, function.calls = True, 0
+        function.is_healthy, function.calls = True, 0
         composing.until(lambda report: report["synced"] == count and function.calls >= count)
         composing.until(lambda _: composing.bytes_of("VmRSS") <= before * growth, 3.0)
     finally:

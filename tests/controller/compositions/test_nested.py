@@ -59,7 +59,7 @@ def test_composed_composite_resources_are_composed() -> None:
         for number in range(20):
             harness.apply(store(f"store-{number}"))
             inner = f"store-{number}-inner"
-            harness.until(lambda: harness.is_ready(inner))  # noqa: B023 # it is asked for at once
+            harness.until(lambda: harness.is_ready(inner))  # noqa: B023 # it is called immediately
     finally:
         harness.close()
 

@@ -89,7 +89,7 @@ def labelled(**labels: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("selection", "expected"),
     [
         pytest.param({"matchName": "a", "namespace": "shop"}, ["shop/a"], id="by name"),
         pytest.param({"matchName": "b", "namespace": "shop"}, [], id="missing name"),
@@ -102,13 +102,13 @@ def labelled(**labels: str) -> dict[str, Any]:
     ],
 )
 def test_objects_are_found_by_name_and_by_labels(
-    source: ClusterSource, asked: dict[str, Any], found: list[str]
+    source: ClusterSource, selection: dict[str, Any], expected: list[str]
 ) -> None:
-    selector = {"apiVersion": "v1", "kind": "ConfigMap", **asked}
+    selector = {"apiVersion": "v1", "kind": "ConfigMap", **selection}
     for _again in range(2):
         resources = source.fetch_resources(selector)
         names = [f"{e['metadata']['namespace']}/{e['metadata']['name']}" for e in resources]
-        assert [name for name in names if not name.endswith("kube-root-ca.crt")] == found
+        assert [name for name in names if not name.endswith("kube-root-ca.crt")] == expected
 
 
 @pytest.mark.parametrize("namespace", ["", "shop"], ids=["without", "with a namespace"])
@@ -143,7 +143,7 @@ class Describing(MemoryCluster):
 
 
 @pytest.mark.parametrize(
-    ("api_version", "kind", "want"),
+    ("api_version", "kind", "expected"),
     [
         pytest.param("v1", "ConfigMap", "v1 ConfigMap", id="core group"),
         pytest.param("apps/v1", "Deployment", "apps/v1 Deployment", id="in a group"),
@@ -151,14 +151,14 @@ class Describing(MemoryCluster):
     ],
 )
 def test_schemas_of_built_in_kinds_come_from_the_api_server(
-    api_version: str, kind: str, want: str
+    api_version: str, kind: str, expected: str
 ) -> None:
     cluster = Describing(clock=SystemClock())
     cluster.load([WIDGETS])
     seen = ObjectCache(cluster, SystemClock(), lambda *_change: None)
     try:
         source = ClusterSource(cluster, seen)
-        assert (source.fetch_schema(api_version, kind) or {})["description"] == want
+        assert (source.fetch_schema(api_version, kind) or {})["description"] == expected
         assert source.fetch_schema("nobody.org/v1", "Sandwich") is None
     finally:
         seen.close()

@@ -30,7 +30,7 @@ SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, runs_function
 
 
 class Scenario(NamedTuple):
-    """Scenario: the initial objects, actions of users, the number of writes and a final check."""
+    """The initial objects, actions of users, the number of writes and a final check."""
 
     before: Callable[[Harness], None]
     act: Callable[[Harness], None]
@@ -38,7 +38,7 @@ class Scenario(NamedTuple):
     is_over: Callable[[dict[str, Any]], bool]
 
 
-def nothing(harness: Harness) -> None:
+def do_nothing(harness: Harness) -> None:
     """Do nothing."""
 
 
@@ -116,37 +116,37 @@ def is_ready(result: dict[str, Any], count: int, address: str) -> bool:
     return conditions == ["True"] * count and addresses == {address}
 
 
-def names_made(result: dict[str, Any], colour: str) -> list[str]:
-    return [name for name, value, _owners in result["made"] if value == colour]
+def names_of_colour(result: dict[str, Any], colour: str) -> list[str]:
+    return [name for name, value, _owners in result["composed"] if value == colour]
 
 
 SCENARIOS = {
     "compose": Scenario(
-        nothing,
+        do_nothing,
         compose_first,
         10,
-        lambda result: is_ready(result, 1, "red") and names_made(result, "red") == ["a", "b"],
+        lambda result: is_ready(result, 1, "red") and names_of_colour(result, "red") == ["a", "b"],
     ),
     "change": Scenario(
         have_composed,
         change_everything,
         13,
         lambda result: (
-            is_ready(result, 1, "green") and names_made(result, "green") == ["b", "c", "d"]
+            is_ready(result, 1, "green") and names_of_colour(result, "green") == ["b", "c", "d"]
         ),
     ),
     "repair": Scenario(
         have_composed,
         go_back,
         1,
-        lambda result: is_ready(result, 1, "red") and names_made(result, "red") == ["a", "b"],
+        lambda result: is_ready(result, 1, "red") and names_of_colour(result, "red") == ["a", "b"],
     ),
     "delete": Scenario(have_composed, delete, 1, lambda result: not result["composites"]),
     "delete the kind": Scenario(
         have_composed, delete_the_kind, 3, lambda result: not result["definitions"]
     ),
     "claim": Scenario(
-        nothing,
+        do_nothing,
         claim_first,
         19,
         lambda result: is_ready(result, 2, "red") and len(result["secrets"]) == 2,
@@ -158,7 +158,7 @@ SCENARIOS = {
         have_claimed,
         give_up_claim,
         3,
-        lambda result: not result["composites"] and not result["made"],
+        lambda result: not result["composites"] and not result["composed"],
     ),
     "upgrade a function": Scenario(
         have_installed,
@@ -208,7 +208,7 @@ def outcome(harness: Harness) -> dict[str, Any]:
         ),
     }
     config_map = [obj for obj in cluster.list(CONFIG_MAPS).items if "colour" in obj.get("data", {})]
-    result["made"] = sorted(
+    result["composed"] = sorted(
         (
             obj["metadata"]["annotations"]["crossplane.io/composition-resource-name"],
             obj["data"]["colour"],
@@ -225,7 +225,7 @@ def outcome(harness: Harness) -> dict[str, Any]:
     result["composites"] = sorted((_summary(composite) for composite in composites), key=str)
     names = {obj["metadata"]["name"] for obj in config_map}
     refs = [ref["name"] for obj in composites for ref in _machinery(obj).get("resourceRefs", ())]
-    result["refs are what was made"] = sorted(refs) == sorted(names)
+    result["refs match"] = sorted(refs) == sorted(names)
     return result
 
 
@@ -291,30 +291,30 @@ def kill_points() -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize(("name", "write"), list(kill_points()))
 def test_the_outcome_is_the_same_wherever_the_controller_was_killed(name: str, write: int) -> None:
-    want = outcome_without_kill(name)
+    expected = outcome_without_kill(name)
     cluster = prepared(SCENARIOS[name]).cluster
     mortal = Mortal(cluster, write)
     first = Harness(SETTINGS, cluster, through=mortal)
     first.start()
     try:
         # The number of writes varies, so the controller may finish before the kill.
-        first.until(lambda: mortal.died.is_set() or outcome(first) == want)
+        first.until(lambda: mortal.died.is_set() or outcome(first) == expected)
     finally:
         first.close()
     second = Harness(SETTINGS, cluster)
     second.start()
     try:
-        second.until(lambda: outcome(second) == want, "the same place")
+        second.until(lambda: outcome(second) == expected, "the expected outcome")
         second.until_idle()
-        assert outcome(second) == want
+        assert outcome(second) == expected
     finally:
         second.close()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenarios_without_a_kill_have_the_expected_outcome(name: str) -> None:
-    want = outcome_without_kill(name)
-    assert want["refs are what was made"]
-    for composite in want["composites"]:
+    expected = outcome_without_kill(name)
+    assert expected["refs match"]
+    for composite in expected["composites"]:
         assert composite["conditions"]["Ready"].startswith("True")
         assert not composite["is going"]

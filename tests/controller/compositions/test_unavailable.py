@@ -115,7 +115,7 @@ def test_waiting_resources_are_reconciled_after_the_first_response(harness: Harn
     for name in names:
         harness.apply(bucket(name, ("a",)))
     for name in names:
-        harness.until(lambda: harness.condition("Synced", name).get("status") == "Unknown")  # noqa: B023 # it is asked for at once
+        harness.until(lambda: harness.condition("Synced", name).get("status") == "Unknown")  # noqa: B023 # it is called immediately
     registry = harness.metrics.registry
     harness.until(lambda: registry.get_sample_value("kanister_py_open_breakers") == 1.0)
     runner_of(harness).is_away = False

@@ -221,10 +221,10 @@ def test_a_step_that_selects_a_capable_revision_is_composed(
 
 
 @pytest.mark.parametrize(
-    "function", [pytest.param("not-there", id="none"), pytest.param("unsaid", id="one empty")]
+    "function", [pytest.param("missing", id="none"), pytest.param("empty", id="one empty")]
 )
 def test_unknown_capabilities_do_not_invalidate_a_pipeline(harness: Harness, function: str) -> None:
-    install(harness, can=(), function="unsaid")
+    install(harness, can=(), function="empty")
     harness.apply(using(functionRef={"name": function}))
     harness.until(lambda: is_valid(harness))
     assert complaints(harness) == []

@@ -169,7 +169,7 @@ class SilentConfigMapWatches:
 
     def watch(self, resource: GroupVersionResource, **options: Any) -> Watch:
         if resource == CONFIG_MAPS:
-            options["field_selector"] = "metadata.name=there-is-none"
+            options["field_selector"] = "metadata.name=missing"
         return self._cluster.watch(resource, **options)
 
 
@@ -183,7 +183,7 @@ def test_a_resource_is_ready_before_the_watches_report_its_composed_resources() 
         for name in ("first", "second"):
             # The clock is a fake, so no reconcile is due to the time either.
             harness.apply(bucket(name, ("a",)))
-            harness.until(lambda: harness.is_ready(name))  # noqa: B023 # it is asked for at once
+            harness.until(lambda: harness.is_ready(name))  # noqa: B023 # it is called immediately
     finally:
         harness.close()
 

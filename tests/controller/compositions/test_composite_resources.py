@@ -304,10 +304,10 @@ def test_a_resource_keeps_its_selected_composition_after_a_failure(
     harness: Harness,
 ) -> None:
     wrong = composition(name="broken")
-    wrong["spec"]["pipeline"][0]["functionRef"]["name"] = "function-nobody-has"
+    wrong["spec"]["pipeline"][0]["functionRef"]["name"] = "function-missing"
     harness.apply(wrong)
     harness.apply(bucket())
-    harness.until(lambda: "function-nobody-has" in harness.condition("Synced").get("message", ""))
+    harness.until(lambda: "function-missing" in harness.condition("Synced").get("message", ""))
     assert harness.bucket()["spec"]["crossplane"]["compositionRef"] == {"name": "broken"}
     harness.apply(composition(name="another"))
     xr = harness.bucket()

@@ -48,7 +48,7 @@ PIPELINE: list[dict[str, Any]] = [
 ]
 
 
-def until_composed_with(harness: Harness) -> None:
+def prepare_composition(harness: Harness) -> None:
     """Wait until the composition is usable, and reset the counters."""
     obj = composition()
     obj["spec"]["pipeline"] = PIPELINE
@@ -71,7 +71,7 @@ def harness() -> Iterator[Harness]:
 
 
 def test_a_resource_that_is_ready_immediately_takes_three_writes(harness: Harness) -> None:
-    until_composed_with(harness)
+    prepare_composition(harness)
     harness.apply(bucket())
     harness.until(harness.is_ready)
     harness.until_idle()
@@ -82,7 +82,7 @@ def test_a_resource_that_is_ready_immediately_takes_three_writes(harness: Harnes
     assert harness.bucket()["status"]["address"] == obj["metadata"]["name"]
 
 
-class Watched:
+class RecordingRunner:
     """A runner that records the steps it runs, and can refuse one of them."""
 
     def __init__(self, runner: FunctionRunner, refuses: Callable[[FunctionCall], bool]) -> None:
@@ -102,32 +102,32 @@ class Watched:
         self._runner.close()
 
 
-class WatchedHarness(Harness):
+class RecordingHarness(Harness):
     """A harness that records the calls of its functions."""
 
-    runner: Watched
+    runner: RecordingRunner
 
     def __init__(self, refuses: Callable[[FunctionCall], bool] = lambda _call: False) -> None:
-        super().__init__(REVISIONS, calling=lambda runner: Watched(runner, refuses))
+        super().__init__(REVISIONS, calling=lambda runner: RecordingRunner(runner, refuses))
         self.start()
         self.define(definition())
 
 
 @pytest.fixture
-def make() -> Iterator[Callable[..., WatchedHarness]]:
-    harnesses: list[WatchedHarness] = []
+def make() -> Iterator[Callable[..., RecordingHarness]]:
+    harnesses: list[RecordingHarness] = []
 
-    def begun(*refuses: Callable[[FunctionCall], bool]) -> WatchedHarness:
-        harnesses.append(WatchedHarness(*refuses))
-        until_composed_with(harnesses[0])
+    def started(*refuses: Callable[[FunctionCall], bool]) -> RecordingHarness:
+        harnesses.append(RecordingHarness(*refuses))
+        prepare_composition(harnesses[0])
         return harnesses[0]
 
-    yield begun
+    yield started
     harnesses[0].close()
 
 
 def test_an_unchanged_second_run_causes_no_further_reconcile(
-    make: Callable[..., WatchedHarness],
+    make: Callable[..., RecordingHarness],
 ) -> None:
     harness = make()
     harness.runner.calls.clear()
@@ -138,7 +138,7 @@ def test_an_unchanged_second_run_causes_no_further_reconcile(
 
 
 def test_a_failed_second_run_is_reported_by_the_next_reconcile(
-    make: Callable[..., WatchedHarness],
+    make: Callable[..., RecordingHarness],
 ) -> None:
     harness = make(_looks_at_mine_again)
     harness.apply(bucket())

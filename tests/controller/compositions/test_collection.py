@@ -35,7 +35,7 @@ def revise(harness: Harness, *colours: str, name: str = "bucket") -> None:
     for colour in colours:
         before = len(harness.cluster.list(COMPOSITION_REVISIONS).items)
         harness.apply(composition(colour, name, channel="stable" if colour == "red" else "alpha"))
-        harness.until(lambda: len(harness.cluster.list(COMPOSITION_REVISIONS).items) > before)  # noqa: B023 # it is asked for at once
+        harness.until(lambda: len(harness.cluster.list(COMPOSITION_REVISIONS).items) > before)  # noqa: B023 # it is called immediately
         harness.until_idle()
 
 
