@@ -222,8 +222,7 @@ def test_a_pinned_revision_that_becomes_inactive_is_reported_at_once(
     message = harness.condition("Synced")["message"]
     (serving,) = routable(harness)
     assert (
-        f"set spec.desiredState of {pinned} to Active, or have the step ask for {serving}"
-        in message
+        f"set spec.desiredState of {pinned} to Active, or let the step request {serving}" in message
     )
 
 
@@ -353,24 +352,24 @@ def test_two_active_revisions_need_no_second_limit(harness: Harness) -> None:
 
 def serving_tags(harness: Harness) -> list[str]:
     key, serving = "kanister-py.io/package-tag", routable(harness)
-    revision = [obj["metadata"] for obj in revisions(harness)]
-    return [metadata["annotations"][key] for metadata in revision if metadata["name"] in serving]
+    metadata = [obj["metadata"] for obj in revisions(harness)]
+    return [entry["annotations"][key] for entry in metadata if entry["name"] in serving]
 
 
 @pytest.mark.parametrize(
-    ("tag", "is_strict", "is_healthy", "complaint"),
+    ("tag", "is_strict", "is_healthy", "problem"),
     [
         pytest.param("v0.12.3", True, True, "", id="release with a matching version"),
         pytest.param(
-            "v0.3.0", False, True, "not for v0.3.0", id="release without a matching version"
+            "v0.3.0", False, True, ", not v0.3.0", id="release without a matching version"
         ),
         pytest.param(
-            "v0.3.0", True, False, "not for v0.3.0", id="release without a matching version, strict"
+            "v0.3.0", True, False, ", not v0.3.0", id="release without a matching version, strict"
         ),
     ],
 )
 def test_third_party_releases_run_in_process_if_a_version_matches(
-    tag: str, is_strict: bool, is_healthy: bool, complaint: str
+    tag: str, is_strict: bool, is_healthy: bool, problem: str
 ) -> None:
     settings = SETTINGS._replace(default_runtime=Runtime.IN_PROCESS, is_strict=is_strict)
     harness = Harness(settings)
@@ -389,7 +388,7 @@ def test_third_party_releases_run_in_process_if_a_version_matches(
         )
         (revision,) = revisions(harness)
         health, message = _conditions(revision)["RuntimeHealthy"]
-        assert (health, complaint in message) == (str(is_healthy), True)
+        assert (health, problem in message) == (str(is_healthy), True)
         harness.apply(using())
         harness.apply(bucket())
         if is_healthy:
@@ -398,7 +397,7 @@ def test_third_party_releases_run_in_process_if_a_version_matches(
             harness.until(
                 lambda: "is not healthy" in harness.condition("Synced").get("message", "")
             )
-            assert complaint in harness.condition("Synced")["message"]
+            assert problem in harness.condition("Synced")["message"]
     finally:
         harness.close()
 
