@@ -14,7 +14,7 @@ from kanister_py.core.compositions.dry_run import (
     observed_for,
     prepare_xr,
     rendered,
-    result_without_composing,
+    result_if_paused_or_deleted,
 )
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
@@ -37,7 +37,7 @@ def render(inputs: RenderInput, engine: Engine) -> Rendered:
     """Run one reconcile of an XR in memory."""
     legacy = inputs.xrd is not None and inputs.xrd.is_legacy
     check_composition(inputs.xr, inputs.composition, legacy=legacy)
-    stopped = result_without_composing(inputs.xr)
+    stopped = result_if_paused_or_deleted(inputs.xr)
     if stopped is not None:
         return stopped
     xr = prepare_xr(inputs.xr, inputs.composition, inputs.observed, legacy=legacy)

@@ -414,7 +414,7 @@ class TestRevisions:
         assert isinstance(error, PipelineStepRefused)
         assert (error.step, error.function, error.revision) == ("s", "f", "f-2")
         assert isinstance(error.cause, FunctionCapabilityMissing)
-        assert error.cause.others == ("f-1",)
+        assert error.cause.alternatives == ("f-1",)
         assert not stage.runner.calls
         assert stage.compose(Step("s", "f", RevisionRequest(name="f-1"))).error is None
         assert stage.compose(Step("s", "f", when="false")).error is None

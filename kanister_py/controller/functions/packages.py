@@ -81,7 +81,7 @@ from kanister_py.core.revisions.package import (
     Installed,
     InvalidPackageReference,
     PackageReference,
-    answers,
+    find_installed,
     name_for,
     package_for,
     parse_function_package,
@@ -327,7 +327,7 @@ class FunctionReconciler:
                 f"The package needs the {dependency.kind} {dependency}; install it"
             )
         installed = list(map(_installed, self._cluster.list(FUNCTIONS).items))
-        if answers(dependency, installed) is not None:
+        if find_installed(dependency, installed) is not None:
             return ""
         tags: Sequence[str] = ()
         if not dependency.versions.startswith("sha256:"):

@@ -32,7 +32,7 @@ class FunctionCapabilityMissing(UsageError, reason="MissingCapabilities"):
         )
         self.function = revision.function
         self.revision = revision.name
-        self.others = tuple(alternatives)
+        self.alternatives = tuple(alternatives)
 
 
 def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevision]) -> None:

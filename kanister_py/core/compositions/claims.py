@@ -46,7 +46,7 @@ def composite_of_claim(
 ) -> dict[str, Any]:
     """Build the composite resource of a claim, from the existing one if there is one.
 
-    Fields of the claim win, except for those that the composite resource decides: its
+    Fields of the claim win, except for the fields that the composite resource decides: its
     revision if the update policy is automatic or the claim names none, and enforced values
     of the definition. `manager` is the field manager that writes on behalf of claims: a
     revision selector that it wrote is removed when the claim no longer has one.

@@ -72,7 +72,7 @@ class DeletedResource(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """Result of a pipeline run. With an `error`, only what was collected before it."""
+    """Result of a pipeline run. With an `error`, it has the results up to the error."""
 
     resources: tuple[ComposedResource, ...] = ()
     deleted: tuple[DeletedResource, ...] = ()

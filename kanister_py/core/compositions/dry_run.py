@@ -43,7 +43,7 @@ _NOTHING: Data = {}
 
 
 class Rendered(NamedTuple):
-    """Result of a rendering. With an `error`, only what was collected before it."""
+    """Result of a rendering. With an `error`, it has the results up to the error."""
 
     composite: Data
     resources: tuple[ComposedResource, ...] = ()
@@ -79,7 +79,7 @@ def check_definition(xr: Mapping[str, Any], xrd: Definition) -> Mapping[str, Any
 
 
 def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> None:
-    """Refuse a composition for another kind, or one that the XR's selector does not match.
+    """Refuse a composition for another kind, or outside of the XR's selector.
 
     A `compositionRef` to another composition is accepted, as `crossplane render` does.
     """
@@ -175,7 +175,7 @@ PAUSED = "crossplane.io/paused"
 _PAUSED_MESSAGE = "Reconciliation (including deletion) is paused via the pause annotation"
 
 
-def result_without_composing(xr: Data) -> Rendered | None:
+def result_if_paused_or_deleted(xr: Data) -> Rendered | None:
     """Return the result for an XR that is paused or being deleted, or None for any other."""
     metadata = metadata_of(xr)
     is_paused = annotations_of(xr).get(PAUSED) == "true"

@@ -33,7 +33,7 @@ def requirements_of(response: FunctionResponse) -> Data | None:
 def with_fetched(
     request: FunctionRequest, boot: FunctionRequest, fetched: Fetched
 ) -> FunctionRequest:
-    """Return the request with fetched objects, in addition to those of the first call.
+    """Return the request with fetched objects, in addition to the objects of the first call.
 
     Empty maps are left out, since some functions check for their presence.
     """

@@ -156,7 +156,7 @@ class Conditions:
     def set_after_failure(
         self, message: str, conditions: Iterable[CustomCondition], *, is_judged: bool = True
     ) -> None:
-        """Set the conditions after a failed run. Those that no function set become Unknown.
+        """Set the conditions after a failed run. Conditions that no function set become Unknown.
 
         `is_judged` is False if a function did not respond: Synced is then Unknown, too.
         """

@@ -27,7 +27,7 @@ _HASH_IN_NAMES: Final = 7
 
 
 def content_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the labels without those of tools."""
+    """Return the labels without the labels of tools."""
     return {key: value for key, value in (labels or {}).items() if not key.startswith(_NOISE)}
 
 

@@ -184,7 +184,7 @@ def source_of(dependency: Dependency) -> PackageReference:
     return parse_package_reference(dependency.package)
 
 
-def answers(dependency: Dependency, installed: Iterable[Installed]) -> Installed | None:
+def find_installed(dependency: Dependency, installed: Iterable[Installed]) -> Installed | None:
     """Return the installed Function for a dependency, or None.
 
     Raises `DependencyUnresolved` if it is installed with another version. A tag that is not

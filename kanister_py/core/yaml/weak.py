@@ -355,7 +355,7 @@ _INTEGER = re.compile(
 _LARGEST = 1 << 63
 
 
-def _whole(value: str | float) -> int:
+def _integer(value: str | float) -> int:
     if not isinstance(value, str):
         number = int(value) if isfinite(value) else _LARGEST
     elif _INTEGER.match(value):
@@ -390,7 +390,7 @@ def _fraction(value: str | float) -> float:
 _SCALARS: Mapping[Any, Callable[[Any], Any]] = {
     str: _text,
     bool: _truth,
-    int: _whole,
+    int: _integer,
     float: _fraction,
 }
 _WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}

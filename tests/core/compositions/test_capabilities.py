@@ -72,7 +72,7 @@ def test_revision_without_the_capability_is_refused_with_alternatives() -> None:
         check_capability(highest, family)
     error = caught.value
     assert (error.reason, error.function, error.revision) == ("MissingCapabilities", "f", "f-4")
-    assert error.others == ("f-3",)
+    assert error.alternatives == ("f-3",)
     assert "is made for operation, watch, not for composition" in error.message
     assert "name f-3 in functionRevisionRef" in error.message
 

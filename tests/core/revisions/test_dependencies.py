@@ -8,7 +8,7 @@ from kanister_py.core.revisions.package import (
     Dependency,
     DependencyUnresolved,
     Installed,
-    answers,
+    find_installed,
     name_for,
     package_for,
     parse_package_reference,
@@ -30,14 +30,14 @@ def test_function_of_the_same_repository_satisfies_a_dependency(
     package: str, versions: str
 ) -> None:
     installed = Installed("f", parse_package_reference(package))
-    assert answers(Dependency("r.io/t/f", versions), [installed]) == installed
+    assert find_installed(Dependency("r.io/t/f", versions), [installed]) == installed
 
 
 def test_another_repository_is_ignored_and_another_version_conflicts() -> None:
     installed = Installed("f", parse_package_reference("r.io/t/f:v1.2.0"))
-    assert answers(Dependency("r.io/other/f", ">=v1.0.0"), [installed]) is None
+    assert find_installed(Dependency("r.io/other/f", ">=v1.0.0"), [installed]) is None
     with pytest.raises(DependencyUnresolved, match=r"Function f is r\.io/t/f:v1\.2\.0"):
-        answers(Dependency("r.io/t/f", ">=v2.0.0"), [installed])
+        find_installed(Dependency("r.io/t/f", ">=v2.0.0"), [installed])
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def _text(function: str, value: Any) -> str:
     return value
 
 
-def _whole(function: str, value: Any) -> int:
+def _integer(function: str, value: Any) -> int:
     if not is_number(value) or value != value // 1:
         raise no_overload(function, value)
     return checked_int(int(value))
@@ -253,7 +253,7 @@ def _string_method(name: str, count: int, call: Callable[..., Any]) -> Function:
 
 
 def _char_at(_scope: Scope, value: Any, at: Any) -> str:
-    text, index = _text("charAt", value), _whole("charAt", at)
+    text, index = _text("charAt", value), _integer("charAt", at)
     if not 0 <= index <= len(text):
         raise Failure(f"index out of range: {index}")
     return text[index : index + 1]
@@ -261,8 +261,8 @@ def _char_at(_scope: Scope, value: Any, at: Any) -> str:
 
 def _substring(scope: Scope, value: Any, start: Any, end: Any = None) -> str:
     text = _text("substring", value)
-    first = _whole("substring", start)
-    last = len(text) if end is None else _whole("substring", end)
+    first = _integer("substring", start)
+    last = len(text) if end is None else _integer("substring", end)
     if not 0 <= first <= last <= len(text):
         raise Failure(f"index out of range: {first}, {last}")
     scope.spend((last - first) // 8)
@@ -273,7 +273,7 @@ def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
     if isinstance(value, list):
         return next(iter(_indices(scope, value, part)), -1)
     text = _text("indexOf", value)
-    first = _whole("indexOf", start)
+    first = _integer("indexOf", start)
     if not 0 <= first <= len(text):
         raise Failure(f"index out of range: {first}")
     scope.spend(len(text) // 8)
@@ -293,7 +293,7 @@ def _indices(scope: Scope, values: list[Any], part: Any) -> list[int]:
 
 
 def _split(scope: Scope, value: Any, separator: Any, most: Any = -1) -> list[str]:
-    text, mark, limit = _text("split", value), _text("split", separator), _whole("split", most)
+    text, mark, limit = _text("split", value), _text("split", separator), _integer("split", most)
     # Every piece is a separate object, which needs the memory of several characters.
     pieces = text.count(mark) if mark else len(text)
     scope.spend(len(text) + 8 * (pieces if limit < 0 else min(pieces, limit)))
@@ -308,7 +308,7 @@ def _split(scope: Scope, value: Any, separator: Any, most: Any = -1) -> list[str
 
 def _replace(scope: Scope, value: Any, old: Any, new: Any, most: Any = -1) -> str:
     text, was, will = _text("replace", value), _text("replace", old), _text("replace", new)
-    limit = _whole("replace", most)
+    limit = _integer("replace", most)
     count = text.count(was) if limit < 0 else min(text.count(was), limit)
     scope.spend(len(text) + count * len(will))
     return text.replace(was, will, count)
