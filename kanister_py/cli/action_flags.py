@@ -52,11 +52,23 @@ def add_action_flags(parser: argparse.ArgumentParser) -> None:
 def add_object_flags(group: Any) -> None:
     """Add the flags that name or select the objects of the action."""
     for short, kind in (("-d", "deployment"), ("-t", "statefulset"), ("-D", "deploymentconfig")):
-        add_list_flag(group, f"--{kind}", several(place), "NAMESPACE/NAME,…", short)
-    add_list_flag(group, "--pvc", several(place), "NAMESPACE/NAME,…")
+        title = _KINDS[kind][0]
+        add_list_flag(
+            group,
+            f"--{kind}",
+            several(place),
+            "NAMESPACE/NAME,…",
+            short,
+            help=f"{title}s to act on",
+        )
+    add_list_flag(
+        group, "--pvc", several(place), "NAMESPACE/NAME,…", help="PersistentVolumeClaims to act on"
+    )
     # The short flag of kanctl, which has another meaning in the rest of this program.
     add_list_flag(group, "-v", several(place), "", dest="pvc", help=argparse.SUPPRESS)
-    add_list_flag(group, "--namespacetargets", several(str), "NAMESPACE,…", "-T")
+    add_list_flag(
+        group, "--namespacetargets", several(str), "NAMESPACE,…", "-T", help="Namespaces to act on"
+    )
     add_list_flag(
         group,
         "--objects",
@@ -74,10 +86,15 @@ def add_object_flags(group: Any) -> None:
 
 def add_input_flags(group: Any) -> None:
     """Add the flags that name Profile, Secrets, ConfigMaps, options and settings of pods."""
-    add_list_flag(group, "--config-maps", several(named_reference), "REF=NAMESPACE/NAME,…", "-c")
-    add_list_flag(group, "--secrets", several(named_reference), "REF=NAMESPACE/NAME,…", "-s")
+    reference, form = several(named_reference), "REF=NAMESPACE/NAME,…"
+    maps_help = "ConfigMaps and their names in the Blueprint"
+    add_list_flag(group, "--config-maps", reference, form, "-c", help=maps_help)
+    secrets_help = "Secrets and their names in the Blueprint"
+    add_list_flag(group, "--secrets", reference, form, "-s", help=secrets_help)
     add_list_flag(group, "--options", pairs, "KEY=VALUE,…", help="options of the action")
-    group.add_argument("-p", "--profile", type=place, metavar="[NAMESPACE/]NAME")
+    group.add_argument(
+        "-p", "--profile", type=place, metavar="[NAMESPACE/]NAME", help="Profile of the action"
+    )
     add_list_flag(group, "--podlabels", pairs, "KEY=VALUE,…", help="labels of pods it starts")
     add_list_flag(
         group, "--podannotations", pairs, "KEY=VALUE,…", help="annotations of pods it starts"
@@ -85,7 +102,12 @@ def add_input_flags(group: Any) -> None:
     group.add_argument(
         "--preferred-version", default="", help="version for phases that do not set one"
     )
-    group.add_argument("--execution-mode", choices=("Parallel", "Sequential"), default="")
+    group.add_argument(
+        "--execution-mode",
+        choices=("Parallel", "Sequential"),
+        default="",
+        help="whether actions run at the same time or one after the other",
+    )
 
 
 def add_list_flag(

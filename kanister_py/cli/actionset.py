@@ -125,7 +125,7 @@ kanister-py actionset describe backup-x7k2p -n shop -o yaml
 
 
 def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the ActionSet")
     add_output(parser, ("text", "json", "yaml"))
 
 
@@ -153,7 +153,7 @@ outside the cluster, or if you may not read its log, name its HTTP endpoint with
 
 
 def _add_logs_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the ActionSet")
     parser.add_argument("--action", default="", help="only lines of this action's phases")
     parser.add_argument("--phase", default="", help="only lines of this phase")
     switch(parser, "--follow", help="print new lines until the ActionSet has ended")
@@ -204,7 +204,7 @@ was cancelled. Ctrl-C only stops watching; `kanister-py actionset cancel` stops 
 
 
 def _add_watch_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the ActionSet")
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -233,7 +233,7 @@ not garbage-collected before the new one.
 
 
 def _add_retry_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("retried", metavar="NAME")
+    parser.add_argument("retried", metavar="NAME", help="name of the ActionSet to retry")
     parser.add_argument("--from-phase", default="", metavar="PHASE", help="start with this phase")
     parser.add_argument("--name", default="", help="name of the new ActionSet")
     add_creation_flags(parser, can_wait=True)
@@ -257,7 +257,7 @@ The ActionSet ends as failed with the reason Cancelled. One that has ended is no
 
 
 def _add_cancel_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the ActionSet")
     switch(parser, "--wait", help="show the progress until the ActionSet has ended")
 
 

@@ -68,7 +68,7 @@ from kanister_py.cli.parser import (
     repeated,
     seconds_from,
     switch,
-    whole,
+    whole_number,
 )
 from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.core.errors import LeadershipLost, UsageError
@@ -164,14 +164,14 @@ def _add_scope_arguments(group: Any) -> None:
 def _add_work_arguments(group: Any) -> None:
     group.add_argument(
         "--workers",
-        type=whole(1, _MAX_CONCURRENCY),
+        type=whole_number(1, _MAX_CONCURRENCY),
         default=32,
         metavar="N",
         help="phases to run at a time, without those that only wait; default: %(default)s",
     )
     group.add_argument(
         "--workers-per-namespace",
-        type=whole(0, _MAX_CONCURRENCY),
+        type=whole_number(0, _MAX_CONCURRENCY),
         default=0,
         metavar="N",
         help="the same for each namespace; default: all workers if one namespace is watched, else "
@@ -198,7 +198,7 @@ def _add_work_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--keep",
-        type=whole(0, _MAX_KEPT),
+        type=whole_number(0, _MAX_KEPT),
         metavar="N",
         help="keep the newest N ended ActionSets of each Blueprint, and delete the others; "
         "default: keep all without a time to live",

@@ -8,7 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError, namespace, seconds_from, size, switch, whole
+from kanister_py.cli.parser import (
+    CommandLineError,
+    namespace,
+    seconds_from,
+    size,
+    switch,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from kanister_py.controller.machine.part import PartMaker
@@ -51,7 +58,7 @@ def add_composition_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--keep-composition-revisions",
-        type=whole(0, 999_999),
+        type=whole_number(0, 999_999),
         default=0,
         metavar="N",
         help="keep the newest N revisions of a Composition and all used ones; 0 keeps all",
@@ -65,7 +72,7 @@ def add_composition_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--compose-workers",
-        type=whole(1, 9_999),
+        type=whole_number(1, 9_999),
         default=32,
         metavar="N",
         help="composite resources to reconcile at a time; one kind gets at most three eighths of "

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import Tint, put, say, write_list
-from kanister_py.cli.parser import add_verbs, switch
+from kanister_py.cli.parser import add_output, add_verbs, switch
 from kanister_py.controller.machine.neighbours import (
     CROSSPLANE,
     KANISTER,
@@ -49,16 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Print the definitions as manifests."
         "\n\nkanister-py crds print | kubectl apply --server-side -f -\n",
     )
-    print_.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    add_output(print_, ("yaml", "json"))
     install = verbs.add_parser(
         "install",
         help="create missing definitions",
-        description="Create missing definitions on a cluster, and wait until they are established.",
+        description="Create missing definitions on a cluster, and wait until they are established."
+        "\n\nkanister-py crds install --only blueprints\n",
     )
     upgrade = verbs.add_parser(
         "upgrade",
         help="create missing definitions and replace others",
-        description="Create missing definitions, and replace older or foreign ones.",
+        description="Create missing definitions, and replace older or foreign ones."
+        "\n\nkanister-py crds upgrade --dry-run\n",
     )
     for verb_parser in (print_, install, upgrade):
         verb_parser.add_argument("--only", choices=_ONLY, help="default: all definitions")

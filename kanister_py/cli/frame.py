@@ -74,8 +74,8 @@ def frame_of(snapshot: Snapshot, width: int, height: int, now: datetime) -> list
     if spare >= 0:
         logs = _newest_logs(snapshot.logs, spare)
         for action in snapshot.status.actions:
-            own = [row for row in rows if row.action is action]
-            frame += [heading(action), *_lines(own, rows, logs, width, now)]
+            action_rows = [row for row in rows if row.action is action]
+            frame += [heading(action), *_lines(action_rows, rows, logs, width, now)]
         return frame
     if height < 2:
         return frame[:height]

@@ -25,7 +25,7 @@ from kanister_py.cli import exit_codes
 from kanister_py.cli.function_targets import Target, megabytes, target_of
 from kanister_py.cli.listening import named_in_errors
 from kanister_py.cli.output import say, say_warning
-from kanister_py.cli.parser import CommandLineError, port, switch, whole
+from kanister_py.cli.parser import CommandLineError, port, switch, whole_number
 from kanister_py.cli.processes import Link
 from kanister_py.cli.stop_signals import StopSignals
 
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=whole(1, 1000),
+        type=whole_number(1, 1000),
         default=16,
         help="number of threads for functions that are not coroutines; further calls wait; "
         "default: %(default)s",
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--processes",
-        type=whole(1, 256),
+        type=whole_number(1, 256),
         default=1,
         metavar="N",
         help="number of processes on the port, for clients with many connections (Crossplane "

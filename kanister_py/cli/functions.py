@@ -50,7 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     list_ = verbs.add_parser(
         "list",
         help="list functions, versions and deprecations",
-        description="List every function with its versions, newest first, and their status.",
+        description="""\
+List every function with its versions, newest first, and their status.
+
+kanister-py functions list --kind Composition
+kanister-py functions list --all -o wide
+""",
     )
     list_.add_argument(
         "--kind",
@@ -61,8 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe = verbs.add_parser(
         "describe",
         help="show arguments, outputs and status of one version",
-        description="Show the arguments with their defaults, the outputs and the status of one "
-        "version: by default, the version that a phase uses if it does not set one.",
+        description="""\
+Show the arguments with their defaults, the outputs and the status of one version. Without a
+version, this is the version that a phase uses if it does not set one.
+
+kanister-py functions describe KubeTask
+kanister-py functions describe KubeTask@v0.1.0 -o yaml
+""",
     )
     describe.add_argument(
         "name", metavar="NAME[@VERSION]", nargs="?", default="", help="such as KubeTask@v0.1.0"
@@ -71,12 +81,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     diff = verbs.add_parser(
         "diff",
         help="show the changes for a blueprint between two versions",
-        description="Show the changes for a blueprint that moves from one version to another, "
-        "breaking changes first.",
+        description="""\
+Show the changes for a blueprint that moves from one version to another, breaking changes first.
+
+kanister-py functions diff KubeTask v0.0.0 v0.1.0
+""",
     )
-    diff.add_argument("name", metavar="NAME")
-    diff.add_argument("old", metavar="OLD")
-    diff.add_argument("new", metavar="NEW")
+    diff.add_argument("name", metavar="NAME", help="such as KubeTask")
+    diff.add_argument("old", metavar="OLD", help="such as v0.0.0")
+    diff.add_argument("new", metavar="NEW", help="such as v0.1.0")
     add_output(list_, (*LIST_FORMATS, "markdown"))
     for verb_parser in (describe, diff):
         add_output(verb_parser, DATA_FORMATS)
@@ -84,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         verbs.add_parser(verb, help=summary, module=f"kanister_py.cli.function_{verb}")
 
 
-# Verbs for authors of composition functions, in modules of their own.
+# Verbs for authors of composition functions, in separate modules.
 _OWN_MODULES = {
     "serve": "serve a composition function over gRPC",
     "test": "call a composition function, or run its cases",

@@ -25,7 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "list",
         aliases=["ls"],
         help="list objects",
-        description="List the objects of a Profile's store.",
+        description="""\
+List the objects of a Profile's store, or unfinished uploads to it.
+
+kanister-py location list -f profile.yaml --path team/a
+kanister-py location list kanister/backups --unfinished
+""",
     )
     add_profile(ls)
     ls.add_argument(

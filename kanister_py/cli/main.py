@@ -145,8 +145,8 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
     command = ALIASES.get(words[0], words[0])
     if command not in COMMANDS and command not in HIDDEN:
         hint = suggestion(command, [*COMMANDS, *ALIASES])
-        what = "flag" if command.startswith("-") else "command"
-        raise CommandLineError(f"Unknown {what} {words[0]!r}{hint}", PROGRAM)
+        kind = "flag" if command.startswith("-") else "command"
+        raise CommandLineError(f"Unknown {kind} {words[0]!r}{hint}", PROGRAM)
     return command, words[1:]
 
 

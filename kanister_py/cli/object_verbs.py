@@ -132,7 +132,7 @@ Delete {kind.title}s. {kind.after_delete}
         return _delete(args, cluster, kind)
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("names", metavar="NAME", nargs="+")
+        parser.add_argument("names", metavar="NAME", nargs="+", help=f"names of {kind.title}s")
         switch(parser, "--ignore-not-found", help="succeed if there is no such object")
 
     return Verb("delete", f"delete {kind.title}s by name", description, add_arguments, run)

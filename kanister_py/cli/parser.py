@@ -225,27 +225,29 @@ def moment(text: str) -> datetime:
     return time
 
 
-def seconds_from(least: str, most: str = "") -> Callable[[str], float]:
+def seconds_from(minimum: str, maximum: str = "") -> Callable[[str], float]:
     """Return a parser of durations between two bounds."""
 
     def read(text: str) -> float:
         duration = seconds(text)
-        if seconds(least) <= duration and (not most or duration <= seconds(most)):
+        if seconds(minimum) <= duration and (not maximum or duration <= seconds(maximum)):
             return duration
-        bounds = f"from {least} to {most}" if most else f"of {least} or more"
+        bounds = f"from {minimum} to {maximum}" if maximum else f"of {minimum} or more"
         raise argparse.ArgumentTypeError(f"must be a duration {bounds}, found {text!r}")
 
     return read
 
 
-def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
+def whole_number(minimum: int, maximum: int, title: str = "a whole number") -> Callable[[str], int]:
     """Return a parser of whole numbers between two bounds."""
 
     def read(text: str) -> int:
-        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-        if is_number and least <= int(text) <= most:
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(maximum))
+        if is_number and minimum <= int(text) <= maximum:
             return int(text)
-        raise argparse.ArgumentTypeError(f"must be {what} from {least} to {most}, found {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be {title} from {minimum} to {maximum}, found {text!r}"
+        )
 
     return read
 
@@ -261,7 +263,7 @@ def size(text: str) -> int:
     return bytes_
 
 
-port = whole(0, 65535, "a port")
+port = whole_number(0, 65535, "a port")
 
 
 def network(text: str) -> str:

@@ -26,7 +26,7 @@ from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected, open_connection
 from kanister_py.cli.inputs import objects_in
 from kanister_py.cli.output import Line, Tint, say, write_data, write_list
-from kanister_py.cli.parser import CommandLineError, add_verbs, repeated, switch
+from kanister_py.cli.parser import CommandLineError, add_output, add_verbs, repeated, switch
 from kanister_py.core.actionsets.references import parse_place
 from kanister_py.core.blueprints.profiles import ProfileObject
 from kanister_py.core.errors import KanisterError, UsageError
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     keys.add_argument("--storage-account", default=os.environ.get("AZURE_STORAGE_ACCOUNT", ""))
     keys.add_argument("--storage-key", default=os.environ.get("AZURE_STORAGE_KEY", ""))
     keys.add_argument("--environment", default="", help="AzureCloud, AzureChinaCloud, …")
-    create.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    add_output(create, ("yaml", "json"))
     add_connection(create)
     validate = verbs.add_parser(
         "validate",
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_profile(validate)
     switch(validate, "--schema-only", help="check the Profile only, without its store")
-    validate.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    add_output(validate, ("text", "json", "yaml"))
 
 
 def run(args: argparse.Namespace) -> int:

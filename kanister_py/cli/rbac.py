@@ -28,7 +28,7 @@ from kanister_py.cli.connection import (
     located_blueprint,
 )
 from kanister_py.cli.output import say, say_notices, say_warning, write_list
-from kanister_py.cli.parser import CommandLineError, repeated, switch
+from kanister_py.cli.parser import CommandLineError, add_output, repeated, switch
 from kanister_py.cli.references import object_reference
 from kanister_py.core.actionsets.references import parse_object_reference
 from kanister_py.core.blueprints.rbac import Target, needs_of_blueprint, roles_of
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "--check", help="check your permissions on a real cluster, and print missing ones"
     )
     add_connection(parser)
-    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    add_output(parser, ("yaml", "json"))
 
 
 def run(args: argparse.Namespace) -> int:

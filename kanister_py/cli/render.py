@@ -42,7 +42,7 @@ from kanister_py.cli.parser import (
     repeated,
     seconds_from,
     switch,
-    whole,
+    whole_number,
 )
 from kanister_py.cli.streams import is_read
 from kanister_py.core.errors import KanisterError, UsageError
@@ -130,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     execution.add_argument(
         "--max-concurrency",
-        type=whole(1, 1000),
+        type=whole_number(1, 1000),
         default=8,
         metavar="N",
         help="XRs to compose at a time; default: %(default)s",

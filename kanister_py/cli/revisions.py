@@ -31,7 +31,7 @@ from kanister_py.cli.output import (
     table,
     write_data,
 )
-from kanister_py.cli.parser import add_output, add_verbs, switch, whole
+from kanister_py.cli.parser import add_output, add_verbs, switch, whole_number
 from kanister_py.core.errors import NotFound, UsageError
 from kanister_py.core.kube.parts import labels_of, spec_of
 from kanister_py.core.registry.entries import DesiredState
@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     gc.add_argument(
         "--keep",
-        type=whole(1, 10**6),
+        type=whole_number(1, 10**6),
         metavar="N",
         help="number of revisions to keep even without users; default: "
         f"revisionHistoryLimit of a function, {_DEFAULT_KEEP} of a composition",

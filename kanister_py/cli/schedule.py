@@ -41,7 +41,15 @@ from kanister_py.cli.object_verbs import (
     without_managed_fields,
 )
 from kanister_py.cli.output import list_of, put, write_data
-from kanister_py.cli.parser import CommandLineError, add_output, moment, pair, pairs, switch, whole
+from kanister_py.cli.parser import (
+    CommandLineError,
+    add_output,
+    moment,
+    pair,
+    pairs,
+    switch,
+    whole_number,
+)
 from kanister_py.cli.schedule_output import (
     calendar,
     describe_schedule,
@@ -97,7 +105,7 @@ and the inputs must exist, unless --skip-validation is set.
 
 
 def _add_create_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the Schedule")
     time_group = parser.add_argument_group("time")
     times = time_group.add_mutually_exclusive_group(required=True)
     times.add_argument("--cron", default="", metavar="LINE", help='such as "0 2 * * *" or @daily')
@@ -128,7 +136,7 @@ def _add_create_arguments(parser: argparse.ArgumentParser) -> None:
     for outcome in ("complete", "failed"):
         group.add_argument(
             f"--keep-{outcome}",
-            type=whole(0, _MAX_KEPT),
+            type=whole_number(0, _MAX_KEPT),
             metavar="N",
             help=f"number of {outcome} ActionSets to keep",
         )
@@ -181,7 +189,7 @@ kanister-py schedule describe nightly -n shop -o yaml
 
 
 def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the Schedule")
     add_output(parser, ("table", "json", "yaml"))
 
 
@@ -218,7 +226,7 @@ kanister-py schedule resume nightly
 
 
 def _add_suspend_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+")
+    parser.add_argument("names", metavar="NAME", nargs="+", help="names of Schedules")
     parser.add_argument(
         "-o",
         "--output",
@@ -255,7 +263,7 @@ is set.
 
 
 def _add_run_now_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the Schedule")
     switch(parser, "--force", help="also while another run has not ended")
     add_creation_flags(parser, can_wait=True)
 
@@ -294,8 +302,10 @@ def _retention_rule(text: str) -> tuple[str, int | str]:
 
 
 def _add_keep_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("rules", metavar="RULE=N", type=_retention_rule, nargs="*")
+    parser.add_argument("name", metavar="NAME", help="name of the Schedule")
+    parser.add_argument(
+        "rules", metavar="RULE=N", type=_retention_rule, nargs="*", help="such as daily=7"
+    )
     switch(parser, "--dry-run", help="show which backups would be kept")
     add_output(parser, ("table", "json", "yaml"))
 
@@ -348,12 +358,12 @@ The times include jitter, windows and daylight saving: ActionSets are created at
 
 
 def _add_next_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", default="")
+    parser.add_argument("name", metavar="NAME", nargs="?", default="", help="name of a Schedule")
     parser.add_argument("--cron", default="", metavar="LINE", help="a cron line, without a cluster")
     parser.add_argument("--time-zone", default="", metavar="ZONE", help="for --cron; default: UTC")
     parser.add_argument("--from", dest="start", type=moment, metavar="TIME", help="default: now")
     parser.add_argument(
-        "--count", type=whole(1, 1000), default=5, metavar="N", help="default: %(default)s"
+        "--count", type=whole_number(1, 1000), default=5, metavar="N", help="default: %(default)s"
     )
     add_output(parser, ("table", "json", "yaml"))
 

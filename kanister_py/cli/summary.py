@@ -106,11 +106,11 @@ def _phases(run: EndedRun, width: int) -> Iterator[Line]:
     rows = [_without_error(row, run.status.error) for row in rows_of(run.status)]
     chosen, hidden = choose_rows(rows, _MAX_PHASES)
     for action in run.status.actions:
-        own = [row for row in chosen if row.action is action]
-        if hidden and not own:
+        action_rows = [row for row in chosen if row.action is action]
+        if hidden and not action_rows:
             continue
         yield heading(action)
-        yield from lines_of_ended(own, chosen, width)
+        yield from lines_of_ended(action_rows, chosen, width)
     if hidden:
         yield Tint(f"    … {count_of(hidden)} not shown", "dim")
 

@@ -137,8 +137,8 @@ def lines_of(
         names += ["SCHEDULE", "WARNINGS"]
         wide = [(row.schedule, str(row.warnings or "")) for row in rows]
         cells = [[*row, *more] for row, more in zip(cells, wide, strict=True)]
-    where = [row.namespace for row in rows] if with_namespaces else None
-    return [*before, head, *table_of_objects(names, cells, where, at=1)]
+    namespaces = [row.namespace for row in rows] if with_namespaces else None
+    return [*before, head, *table_of_objects(names, cells, namespaces, at=1)]
 
 
 def _row(row: RunRow, now: datetime) -> list[Cell]:

@@ -48,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add_tree_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="[KIND/]NAME")
+    parser.add_argument(
+        "name", metavar="[KIND/]NAME", help="name of the composite resource, such as xbucket/one"
+    )
     add_output(parser, ("text", "json", "yaml"))
 
 
