@@ -62,4 +62,5 @@ def _candidates(registry: Registry[FunctionEntry], action: Action) -> Iterator[s
         if candidate.support_at() in (Support.SERVED, Support.DEPRECATED)
     }
     ordered = sorted(is_deprecated, reverse=True)
-    yield from (str(version) for version in sorted(ordered, key=lambda each: is_deprecated[each]))
+    # Supported versions first, each group from the newest to the oldest.
+    yield from map(str, sorted(ordered, key=is_deprecated.__getitem__))
