@@ -269,7 +269,7 @@ class Harness:
             idle_checks = idle_checks + 1 if is_idle_now else 0
             return idle_checks > 10
 
-        self.until(is_idle, "rest")
+        self.until(is_idle, "an idle controller")
 
     def _is_timer_waiting(self) -> bool:
         """Whether the timer service sleeps until its next call, so that the clock may move."""
