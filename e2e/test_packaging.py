@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.conftest import Kubectl
-from e2e.test_chart import (
+from e2e.chart import (
     BLUEPRINTS,
     HOME,
     READS_THE_GATE,
@@ -24,6 +23,7 @@ from e2e.test_chart import (
     open_gate,
     waits_for_the_gate,
 )
+from e2e.conftest import Kubectl
 from tests.conftest import REPOSITORY
 
 __all__ = ["installed"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from e2e.test_chart import HOME, SHOP, Helm
+from e2e.chart import HOME, SHOP, Helm
 from tests.conftest import REPOSITORY
 
 VALUES: dict[str, Any] = {
