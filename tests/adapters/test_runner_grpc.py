@@ -317,7 +317,7 @@ def test_revision_without_endpoint_is_an_error(cleanup: ExitStack) -> None:
 
 
 def test_unreachable_function_is_named(cleanup: ExitStack) -> None:
-    # The port is reserved, and nobody listens on it.
+    # The port is reserved, and no process listens on it.
     listener = cleanup.enter_context(socket.socket())
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]

@@ -71,7 +71,7 @@ def _check(value: Any) -> None:
 # A key, a colon and optionally a value, optionally after the dash of a list item. Quoted
 # text contains no escapes. Plain text has only one reading: it contains no quotes, brackets,
 # special characters of YAML, repeated blanks, or colons and number signs that could end it.
-# Character classes are positive, because one that excludes characters beyond ASCII takes
+# Character classes are positive, because excluding all characters beyond ASCII takes
 # milliseconds to compile.
 _SIGNS = "[A-Za-z0-9_./@+=,()*%;<>$^~-]*"
 _WORD = rf"[A-Za-z0-9_./]{_SIGNS}(?::(?=[A-Za-z0-9_./@+=,()*-]){_SIGNS})*"
