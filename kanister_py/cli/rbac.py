@@ -112,7 +112,7 @@ def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Need
     if unknown:
         near = nearest(unknown[0], [*blueprint.actions]) or tuple(blueprint.actions)
         problem = f"There is no action {unknown[0]}, only {', '.join(near)}"
-        raise InvalidDocument([located.found.problem(("actions",), problem)])
+        raise InvalidDocument([located.manifest.problem(("actions",), problem)])
     ask = partial(_accesses_of, read_functions().registry)
     return blueprint.name, needs_of_blueprint(blueprint, ask, args.action, _target(args, cluster))
 

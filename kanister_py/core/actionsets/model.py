@@ -122,9 +122,9 @@ def parse_action_spec(document: Document) -> ActionSpec:
     return read_model(ActionSpec, document)
 
 
-def check_schema(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(manifest: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of an ActionSet."""
-    partial = read_partly(ActionSet, found.document, found.path)
+    partial = read_partly(ActionSet, manifest.document, manifest.path)
     return [*partial.unknown_keys], [*partial.problems.values()]
 
 

@@ -106,10 +106,10 @@ class RunQuery(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """Page of the matching rows. `found` is the total number of matches."""
+    """Page of the matching rows. `total` is the number of all matches."""
 
     rows: Sequence[RunRow]
-    found: int
+    total: int
     pages: int
 
 

@@ -89,11 +89,13 @@ def graph_of_blueprint(blueprint: Blueprint) -> Graph:
     return _graph(blueprint.name or "Blueprint", drawn, engine_of(blueprint).engine)
 
 
-def graph_of_action_set(found: LocatedObject, blueprints: Mapping[str, Blueprint]) -> Graph | None:
+def graph_of_action_set(
+    manifest: LocatedObject, blueprints: Mapping[str, Blueprint]
+) -> Graph | None:
     """Build the graph of an ActionSet's actions, or return None if a Blueprint is missing."""
     drawn: list[tuple[ActionNode, Action]] = []
     engine = Engine.GO
-    for index, entry in actions_of(found):
+    for index, entry in actions_of(manifest):
         name = str(entry.get("name"))
         blueprint = blueprints.get(str(entry.get("blueprint")))
         if blueprint is None or name not in blueprint.actions:
@@ -103,7 +105,7 @@ def graph_of_action_set(found: LocatedObject, blueprints: Mapping[str, Blueprint
         target = " ".join(str(reference[key]) for key in ("kind", "name") if reference.get(key))
         action, title = blueprint.actions[name], f"{name} of {target}" if target else name
         drawn.append((_action_node(index, title, action), action))
-    name = str(mapping_of(found.value.get("metadata")).get("name") or "ActionSet")
+    name = str(mapping_of(manifest.value.get("metadata")).get("name") or "ActionSet")
     return _graph(name, drawn, engine)
 
 

@@ -177,21 +177,21 @@ class Blueprint(ApiModel):
     kind: str = "Blueprint"
     metadata: Metadata = Field(default_factory=Metadata)
     actions: NamedMap[Action] = Field(default_factory=dict, description="Actions by name.")
-    _found: LocatedObject | None = PrivateAttr(None)
+    _manifest: LocatedObject | None = PrivateAttr(None)
 
     @property
     def name(self) -> str:
         return self.metadata.name
 
     @property
-    def found(self) -> LocatedObject | None:
+    def manifest(self) -> LocatedObject | None:
         """The object in its file, or None if the Blueprint was not read from a file."""
-        return self._found
+        return self._manifest
 
-    def located_at(self, found: LocatedObject) -> Blueprint:
+    def located_at(self, manifest: LocatedObject) -> Blueprint:
         """Return a copy of the Blueprint that records its place in a file."""
         located = self.model_copy()
-        located._found = found  # noqa: SLF001 # an instance of this class
+        located._manifest = manifest  # noqa: SLF001 # an instance of this class
         return located
 
 
@@ -202,7 +202,7 @@ class LocatedBlueprint(NamedTuple):
     place.
     """
 
-    found: LocatedObject
+    manifest: LocatedObject
     blueprint: Blueprint
     unknown_keys: tuple[UnknownKey, ...] = ()
     refused: frozenset[Path] = frozenset()
@@ -226,13 +226,13 @@ def objects_in(documents: Sequence[Document]) -> Iterator[LocatedObject]:
         yield from filter(is_of_our_group, objects_at(document, ()))
 
 
-def is_of_our_group(found: LocatedObject) -> bool:
-    return found.group == GROUP or (found.group == "" and found.kind in _OUR_KINDS)
+def is_of_our_group(manifest: LocatedObject) -> bool:
+    return manifest.group == GROUP or (manifest.group == "" and manifest.kind in _OUR_KINDS)
 
 
-def actions_of(found: LocatedObject) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def actions_of(manifest: LocatedObject) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the actions of an ActionSet that are mappings, with their indices."""
-    actions = mapping_of(found.value.get("spec")).get("actions")
+    actions = mapping_of(manifest.value.get("spec")).get("actions")
     for index, action in enumerate(actions if isinstance(actions, list) else ()):
         if isinstance(action, dict):
             yield index, action
@@ -257,27 +257,27 @@ def why_no_actions(actionset: Mapping[str, Any]) -> str:
     return f"{path} is missing{present}"
 
 
-def parse_blueprint(found: LocatedObject) -> LocatedBlueprint:
+def parse_blueprint(manifest: LocatedObject) -> LocatedBlueprint:
     """Parse an object as a Blueprint. Raises InvalidDocument with all its problems."""
-    located, problems = read_partial_blueprint(found)
+    located, problems = read_partial_blueprint(manifest)
     version = located.blueprint.api_version
     # A file without an apiVersion can be run; lint reports that no API server accepts it.
     if version not in ("", GROUP_VERSION) and located.is_read("apiVersion"):
         problems.append(
-            found.problem(("apiVersion",), f"Must be {GROUP_VERSION}, found {version!r}")
+            manifest.problem(("apiVersion",), f"Must be {GROUP_VERSION}, found {version!r}")
         )
     if problems:
         raise InvalidDocument(problems)
     return located
 
 
-def read_partial_blueprint(found: LocatedObject) -> tuple[LocatedBlueprint, list[Problem]]:
+def read_partial_blueprint(manifest: LocatedObject) -> tuple[LocatedBlueprint, list[Problem]]:
     """Parse an object as a Blueprint as far as possible; also return the problems found."""
-    partial = read_partly(Blueprint, found.document, found.path)
+    partial = read_partly(Blueprint, manifest.document, manifest.path)
     refused = frozenset(partial.problems)
-    blueprint = partial.value.located_at(found) if found.document.file else partial.value
+    blueprint = partial.value.located_at(manifest) if manifest.document.file else partial.value
     broken = frozenset(path[:length] for path in refused for length in range(len(path)))
-    located = LocatedBlueprint(found, blueprint, partial.unknown_keys, refused, broken)
+    located = LocatedBlueprint(manifest, blueprint, partial.unknown_keys, refused, broken)
     return located, list(partial.problems.values())
 
 
@@ -285,11 +285,11 @@ def blueprints_in(documents: Sequence[Document]) -> list[LocatedBlueprint]:
     """Parse every Blueprint in the documents. Raises InvalidDocument with the problems of all."""
     blueprints: list[LocatedBlueprint] = []
     problems: list[Problem] = []
-    for found in objects_in(documents):
-        if found.kind != "Blueprint":
+    for manifest in objects_in(documents):
+        if manifest.kind != "Blueprint":
             continue
         try:
-            blueprints.append(parse_blueprint(found))
+            blueprints.append(parse_blueprint(manifest))
         except InvalidDocument as error:
             problems += error.problems
     if problems:
@@ -307,7 +307,7 @@ def only_blueprint(documents: Sequence[Document], file: str, name: str = "") -> 
     if len(matches) == 1:
         located = matches[0]
         if not located.blueprint.actions:
-            raise InvalidDocument([located.found.problem(("actions",), _no_actions(located))])
+            raise InvalidDocument([located.manifest.problem(("actions",), _no_actions(located))])
         return located
     if not blueprints:
         kinds = sorted({_kind_in(document) for document in documents})

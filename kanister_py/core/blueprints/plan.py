@@ -163,9 +163,9 @@ def choose_phase_version(
     strict: bool = False,
 ) -> Choice[FunctionEntry]:
     """Choose the version of the function of a phase."""
-    asked = requested_version(phase.func_version, preferred)
+    requested = requested_version(phase.func_version, preferred)
     return choose_version(
-        registry, phase.func, asked, at=at, strict=strict, kind=FunctionKind.BLUEPRINT
+        registry, phase.func, requested, at=at, strict=strict, kind=FunctionKind.BLUEPRINT
     )
 
 
@@ -241,11 +241,11 @@ def _problems_of_args(
     """Check the arguments against the model of the function. Unknown values are accepted."""
     if getattr(code, "Args", None) is None or any(texts.is_open(name) for name in args):
         return []
-    given, is_open = args, texts.is_open
+    args_to_check, is_open = args, texts.is_open
     if getattr(code, "renders_own_args", False):
-        given, is_open = phase.args, texts.is_template
+        args_to_check, is_open = phase.args, texts.is_template
     failed = {obstacle.path[len(texts.base) :] for obstacle in texts.obstacles}
-    wrong = wrong_arguments(phase, given, code, is_open, failed)
+    wrong = wrong_arguments(phase, args_to_check, code, is_open, failed)
     return [texts.obstacle(argument.path, argument.error, argument.message) for argument in wrong]
 
 
@@ -320,14 +320,14 @@ def renderer_of(blueprint: Blueprint, name: str, effects: Effects) -> Renderer:
 
 
 def _origin_of(blueprint: Blueprint, name: str) -> Origin:
-    action, found = blueprint.actions.get(name, Action()), blueprint.found
+    action, manifest = blueprint.actions.get(name, Action()), blueprint.manifest
     phases = tuple([phase.name for phase in action.phases])
-    if found is None:
+    if manifest is None:
         return Origin(name, phases)
 
     def place_of(path: Path, line: int) -> str:
-        at = found.line_of(("actions", name, *path), line)
-        return f"{found.document.file}:{at}" if at else found.document.file
+        at = manifest.line_of(("actions", name, *path), line)
+        return f"{manifest.document.file}:{at}" if at else manifest.document.file
 
     return Origin(name, phases, place_of)
 

@@ -168,7 +168,7 @@ def _apply_changes(
 
     def attempt(changes: Iterable[_PlannedChange]) -> str | None:
         edits = [
-            (planned.spot.found.document, edit) for planned in changes for edit in planned.edits
+            (planned.spot.manifest.document, edit) for planned in changes for edit in planned.edits
         ]
         return apply_edits(text, contents.documents, edits)
 
@@ -194,7 +194,7 @@ def _plan_blueprint(located: LocatedBlueprint, plan: _Plan) -> None:
             where = ("actions", name, *path)
             is_read = located.is_read(*where, "funcVersion") and located.is_read(*where, "args")
             if phase.func and is_read:
-                spot = Spot(located.found, where, name, phase.name, phase.func)
+                spot = Spot(located.manifest, where, name, phase.name, phase.func)
                 _plan_phase(spot, phase, plan)
 
 
@@ -234,14 +234,14 @@ def _plan_ask(ask: VersionRequest, plan: _Plan) -> None:
     move = _move_of(spot, requested, ask.version, ask.input, plan)
     if move is None:
         return
-    path, after = (*spot.found.path, *spot.path), move.change.after
+    path, after = (*spot.manifest.path, *spot.path), move.change.after
     edits: list[Edit] = []
     if ask.is_own and not ask.text:
         edits.append(NewKey(path, "version", after))
     elif ask.is_own:
         head, colon, tail = ask.text.rpartition(ask.version)
         edits.append(NewValue(path, ask.text, f"{head}{after}{tail}" if colon else after))
-    step = (*spot.found.path, *spot.path[:3])
+    step = (*spot.manifest.path, *spot.path[:3])
     edits += _rename_edits(move, (*step, "input"))
     if edits:
         plan.changes.append(_PlannedChange(spot, move.change, edits))
@@ -258,7 +258,7 @@ def _plan_phase(spot: Spot, phase: Phase, plan: _Plan) -> None:
     if move is None:
         return
     entry, replacement, change = move
-    base = (*spot.found.path, *spot.path)
+    base = (*spot.manifest.path, *spot.path)
     edits: list[Edit] = [
         NewValue((*base, "funcVersion"), before, change.after)
         if before
@@ -381,7 +381,7 @@ def _plan_preference(preference: Preference, plan: _Plan) -> None:
     if why:
         plan.left.append(_left(where, change, why))
         return
-    path = (*spot.found.path, *spot.path)
+    path = (*spot.manifest.path, *spot.path)
     edit = NewValue(path, preference.version, after)
     notes = [note for phase in affected for note in phase.notes(context)]
     change = change._replace(notes=tuple(dict.fromkeys(notes)))
@@ -406,8 +406,8 @@ class _AffectedPhase(NamedTuple):
     def notes(self, context: Context) -> Iterator[str]:
         """Yield the differences of the version that this phase moves to."""
         if self.entry is not None and self.replacement is not None:
-            given = self.phase.args
-            for default in _changed_defaults(self.entry, self.replacement, given, context):
+            argument_names = self.phase.args
+            for default in _changed_defaults(self.entry, self.replacement, argument_names, context):
                 yield f"{self.function}: {default.message}"
 
     def why_not(self, target: Replacement, context: Context, *, keep_meaning: bool) -> str:

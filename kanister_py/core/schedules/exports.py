@@ -1,7 +1,7 @@
 """Exports: the objects that are needed to restore the backups of a lost cluster.
 
 These are Blueprints, Profiles, Schedules, and ActionSets with artifacts. An export is one object of
-a kind without a CRD, so that nobody applies it by mistake: the ActionSets would run.
+a kind without a CRD, so that it cannot be applied by mistake: the ActionSets would run.
 """
 
 from __future__ import annotations

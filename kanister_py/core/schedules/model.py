@@ -276,7 +276,7 @@ def parse_schedule(obj: Mapping[str, Any]) -> Schedule:
     )
 
 
-def check_schema(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(manifest: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of a Schedule."""
-    partial = read_partly(ScheduleObject, found.document, found.path)
+    partial = read_partly(ScheduleObject, manifest.document, manifest.path)
     return [*partial.unknown_keys], [*partial.problems.values()]

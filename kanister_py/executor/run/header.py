@@ -48,7 +48,7 @@ class Header(NamedTuple):
         data: dict[str, Any] = {
             "actionSet": self.actionset,
             "blueprints": [
-                blueprint.found.value if isinstance(blueprint, LocatedBlueprint) else blueprint
+                blueprint.manifest.value if isinstance(blueprint, LocatedBlueprint) else blueprint
                 for blueprint in self.blueprints
             ],
         }

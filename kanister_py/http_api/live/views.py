@@ -112,7 +112,7 @@ def runs_content(runs: Runs, parameters: Mapping[str, str], now: datetime) -> di
     number = min(max(query.page, 1), chosen.pages)
     return {
         "rows": [_run_row(row, now) for row in chosen.rows],
-        "found": chosen.found,
+        "found": chosen.total,
         "all": len(visible_rows),
         "trouble": runs.trouble,
         "number": number,

@@ -105,7 +105,7 @@ def test_rows_match_all_filters(query: RunQuery, names: list[str]) -> None:
 def test_pages_contain_all_rows(page: int, first: int, count: int) -> None:
     rows = [RunRow("a", str(n), "complete", BEGAN) for n in range(2 * PAGE_ROWS + 5)]
     chosen = choose_rows(rows, RunQuery(page=page), BEGAN)
-    assert (chosen.found, chosen.pages) == (len(rows), 3)
+    assert (chosen.total, chosen.pages) == (len(rows), 3)
     assert [row.name for row in chosen.rows] == [str(n) for n in range(first, first + count)]
 
 

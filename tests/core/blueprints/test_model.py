@@ -116,8 +116,8 @@ class TestBlueprintsAreFound:
         )
         blueprints = blueprints_in(parse_documents(text))
         assert [located.blueprint.name for located in blueprints] == ["inner", "deep", "last"]
-        assert blueprints[1].found.path == ("items", 2, "items", 0)
-        assert blueprints[0].found.place_of(["metadata"]).line == 6
+        assert blueprints[1].manifest.path == ("items", 2, "items", 0)
+        assert blueprints[0].manifest.place_of(["metadata"]).line == 6
 
     def test_but_not_those_of_other_groups(self) -> None:
         text = "apiVersion: example.org/v1\nkind: Blueprint\n---\napiVersion: 5\nkind: Blueprint\n"

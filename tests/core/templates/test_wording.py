@@ -178,7 +178,7 @@ actions:
 def test_message_has_file_and_line(params: Params, path: tuple[str | int, ...], where: str) -> None:
     located = only_blueprint(parse_documents(BLUEPRINT, "db.yaml"), "db.yaml")
     renderer = renderer_of(located.blueprint, "backup", NO_EFFECTS)
-    node = located.found.document.node_at(("actions", "backup", *path))
+    node = located.manifest.document.node_at(("actions", "backup", *path))
     assert node is not None
     with pytest.raises(RenderFailed) as error:
         renderer.text(node.value, params, path)

@@ -1,7 +1,7 @@
 """Lint rules for ActionSets and Schedules: keys, actions, times and versions.
 
-Schedules also get a warning for versions that the next release removes, because nobody watches
-their runs.
+Schedules also get a warning for versions that the next release removes, because their runs
+are unattended.
 """
 
 from __future__ import annotations
@@ -104,56 +104,58 @@ _SCHEDULE = "Schedule"
 
 
 def check_action_set(
-    found: LocatedObject, blueprints: Mapping[str, Blueprint], context: Context
+    manifest: LocatedObject, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     """Check an ActionSet against its schema and the given Blueprints."""
-    form = schema_findings(found, "ActionSet", NOT_AN_ACTION_SET, context)
+    form = schema_findings(manifest, "ActionSet", NOT_AN_ACTION_SET, context)
     yield from form
-    yield from _unknown_objects(found)
-    if found.value.get("kind") == "ActionSet":
+    yield from _unknown_objects(manifest)
+    if manifest.value.get("kind") == "ActionSet":
         # The template of a Schedule is checked with the Schedule.
-        why = why_no_actions(found.value)
+        why = why_no_actions(manifest.value)
         if why and not any(finding.rule == NOT_AN_ACTION_SET.id for finding in form):
-            yield Spot(found, ()).finding(NO_ACTIONS, f"The ActionSet runs nothing: {why}")
-    for index, entry in actions_of(found):
+            yield Spot(manifest, ()).finding(NO_ACTIONS, f"The ActionSet runs nothing: {why}")
+    for index, entry in actions_of(manifest):
         blueprint, name = blueprints.get(str(entry.get("blueprint") or "")), entry.get("name")
-        yield from _wrong_override(found, index, entry)
+        yield from _wrong_override(manifest, index, entry)
         if blueprint is None or not isinstance(name, str):
             continue
         if name in blueprint.actions:
-            yield from _missing_inputs(found, index, entry, blueprint.actions[name])
+            yield from _missing_inputs(manifest, index, entry, blueprint.actions[name])
             continue
-        spot = Spot(found, ("spec", "actions", index, "name"), name)
+        spot = Spot(manifest, ("spec", "actions", index, "name"), name)
         names = [*blueprint.actions]
         hint = context.hints.did_you_mean(name, names) or f"; its actions are {', '.join(names)}"
         message = f"Blueprint {blueprint.name} has no action {name}{hint}"
         yield spot.finding(NO_ACTION, message)
     wrong = {finding.path for finding in form if finding.rule == NOT_AN_ACTION_SET.id}
-    for preference in preferences_of(found, blueprints):
-        is_reported = text_of_path((*found.path, *preference.spot.path)) in wrong
+    for preference in preferences_of(manifest, blueprints):
+        is_reported = text_of_path((*manifest.path, *preference.spot.path)) in wrong
         if not is_reported and (preference.action or preference.blueprint not in blueprints):
             yield from check_preference(preference, context)
 
 
-def _unknown_objects(found: LocatedObject) -> Iterator[Finding]:
+def _unknown_objects(manifest: LocatedObject) -> Iterator[Finding]:
     """Find objects of unknown kinds whose references name no resource."""
-    for index, entry in actions_of(found):
+    for index, entry in actions_of(manifest):
         reference = entry.get("object")
         if not isinstance(reference, dict) or not isinstance(reference.get("kind", ""), str):
             continue
         try:
             needs_of(reference)
         except InvalidObjectReference as error:
-            spot = Spot(found, ("spec", "actions", index, "object"), str(entry.get("name") or ""))
+            spot = Spot(
+                manifest, ("spec", "actions", index, "object"), str(entry.get("name") or "")
+            )
             yield spot.finding(UNKNOWN_OBJECT, error.message)
 
 
 def _missing_inputs(
-    found: LocatedObject, index: int, entry: Mapping[str, Any], action: Action
+    manifest: LocatedObject, index: int, entry: Mapping[str, Any], action: Action
 ) -> Iterator[Finding]:
     """Find declared Secrets and ConfigMaps that the ActionSet lacks."""
     name = str(entry.get("name"))
-    spot = Spot(found, ("spec", "actions", index), name)
+    spot = Spot(manifest, ("spec", "actions", index), name)
     inputs = {field: entry.get(field) or {} for field in ("secrets", "configMaps")}
     if not all(isinstance(names, Mapping) for names in inputs.values()):
         return  # reported with the schema
@@ -165,10 +167,10 @@ def _missing_inputs(
 
 
 def _wrong_override(
-    found: LocatedObject, index: int, entry: Mapping[str, Any]
+    manifest: LocatedObject, index: int, entry: Mapping[str, Any]
 ) -> Iterator[Finding]:
     """Find fields in the `podOverride` of an ActionSet that a pod cannot have."""
-    spot = Spot(found, ("spec", "actions", index, "podOverride"), str(entry.get("name") or ""))
+    spot = Spot(manifest, ("spec", "actions", index, "podOverride"), str(entry.get("name") or ""))
     override = entry.get("podOverride")
     for wrong in shape_problems(override, "podOverride") if isinstance(override, Mapping) else ():
         yield spot.finding(NOT_AN_ACTION_SET if wrong.expected_type else POD_FIELD, str(wrong))
@@ -187,10 +189,10 @@ class Preference(NamedTuple):
 
 
 def preferences_of(
-    found: LocatedObject, blueprints: Mapping[str, Blueprint]
+    manifest: LocatedObject, blueprints: Mapping[str, Blueprint]
 ) -> Iterator[Preference]:
     """Yield every preferredVersion of an ActionSet."""
-    for index, entry in actions_of(found):
+    for index, entry in actions_of(manifest):
         name, version = str(entry.get("name") or ""), entry.get("preferredVersion")
         if version is None or version == "":
             continue
@@ -198,7 +200,7 @@ def preferences_of(
         blueprint = blueprints.get(blueprint_name)
         action = blueprint.actions.get(name) if blueprint else None
         path = ("spec", "actions", index, "preferredVersion")
-        yield Preference(Spot(found, path, name), str(version), blueprint_name, action)
+        yield Preference(Spot(manifest, path, name), str(version), blueprint_name, action)
 
 
 def check_preference(preference: Preference, context: Context) -> list[Finding]:
@@ -215,12 +217,12 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
         return [preference.spot.finding(NOT_GIVEN, message, version=preference.version)]
     findings: list[Finding] = []
     is_available = False
-    asked = RequestedVersion(preference.version, "preferredVersion")
+    requested = RequestedVersion(preference.version, "preferredVersion")
     for _path, phase in preference.action.every_phase():
         if phase.func_version or not phase.func:
             continue
         spot = preference.spot._replace(phase=phase.name, function=phase.func)
-        choice, findings_of_phase = check_version(spot, asked, context)
+        choice, findings_of_phase = check_version(spot, requested, context)
         # An unknown function is an error of the Blueprint and reported there.
         wrong = [
             _with_key(finding)
@@ -254,30 +256,30 @@ def _with_key(finding: Finding) -> Finding:
 # Schedules
 
 
-def is_schedule(found: LocatedObject) -> bool:
-    return found.kind == _SCHEDULE and found.group == SCHEDULES
+def is_schedule(manifest: LocatedObject) -> bool:
+    return manifest.kind == _SCHEDULE and manifest.group == SCHEDULES
 
 
-def template_of(found: LocatedObject) -> LocatedObject | None:
+def template_of(manifest: LocatedObject) -> LocatedObject | None:
     """Return the template of a Schedule in the place of an ActionSet, or None."""
-    path = (*found.path, "spec", "template")
-    node = found.document.node_at(path)
+    path = (*manifest.path, "spec", "template")
+    node = manifest.document.node_at(path)
     if node is None or not isinstance(node.value, dict):
         return None
-    return LocatedObject(found.document, path, "ActionSet", node.value)
+    return LocatedObject(manifest.document, path, "ActionSet", node.value)
 
 
 def check_schedule(
-    found: LocatedObject, blueprints: Mapping[str, Blueprint], context: Context
+    manifest: LocatedObject, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     """Check a Schedule against its schema, and its template against the given Blueprints."""
-    yield from schema_findings(found, _SCHEDULE, NOT_A_SCHEDULE, context)
-    template = template_of(found)
+    yield from schema_findings(manifest, _SCHEDULE, NOT_A_SCHEDULE, context)
+    template = template_of(manifest)
     if template is None:
         return
     yield from check_action_set(template, blueprints, context)
     yield from _outlived(template, blueprints, context)
-    spec = found.value.get("spec")
+    spec = manifest.value.get("spec")
     if isinstance(spec, dict) and spec.get("keep"):
         names = [str(entry.get("blueprint") or "") for _index, entry in actions_of(template)]
         for name in dict.fromkeys(names):
@@ -285,7 +287,7 @@ def check_schedule(
                 message = (
                     f"Blueprint {name} has no action delete: expired backups would never be deleted"
                 )
-                yield Spot(found, ("spec", "keep")).finding(NO_DELETION, message)
+                yield Spot(manifest, ("spec", "keep")).finding(NO_DELETION, message)
 
 
 def _outlived(
@@ -301,10 +303,12 @@ def _outlived(
             if not phase.func or phase.func not in context.registry:
                 continue
             where = Spot(template, ("spec", "actions", index), name, phase.name, phase.func)
-            asked = requested_version(phase.func_version, str(preferred) if preferred else None)
+            requested = requested_version(phase.func_version, str(preferred) if preferred else None)
             upcoming = _next_release(phase.func, context)
             try:
-                choose_version(context.registry, phase.func, asked, at={**context.at, **upcoming})
+                choose_version(
+                    context.registry, phase.func, requested, at={**context.at, **upcoming}
+                )
             except FunctionVersionRemoved as error:
                 if error.removed_in not in [release.bare for release in upcoming.values()]:
                     continue

@@ -156,9 +156,9 @@ def check_retry(spot: Spot, phase: Phase, hints: Hints) -> Iterator[Finding]:
         if near:
             message = f"There is no failure reason {reason}{did_you_mean(near)}"
             path = (*spot.path, "retry", "on")
-            is_bare = spot.found.document.node_at((*spot.found.path, *path)) is None
+            is_bare = spot.manifest.document.node_at((*spot.manifest.path, *path)) is None
             # YAML reads the unquoted key `on` as true.
-            place = spot.found.place_of((*path[:-1], "true", at) if is_bare else (*path, at))
+            place = spot.manifest.place_of((*path[:-1], "true", at) if is_bare else (*path, at))
             finding = spot.at("retry", "on", at).finding(RETRY_REASON, message)
             yield finding._replace(line=place.line, column=place.column)
 

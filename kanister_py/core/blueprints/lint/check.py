@@ -134,14 +134,14 @@ def _check_phases(
 ) -> Iterator[Finding]:
     """Check the phases of an action; record the chosen version of each phase in `entries`."""
     for path, phase in located.blueprint.actions[name].every_phase():
-        spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
+        spot = Spot(located.manifest, ("actions", name, *path), name, phase.name, phase.func)
         # An unreadable version must not be treated as an omitted one.
         if not phase.func or not located.is_read(*spot.path, "funcVersion"):
             continue
         is_version = phase.func_version and phase.func in context.registry
         where = spot.at("funcVersion" if is_version else "func")
-        asked = requested_version(phase.func_version, None)
-        choice, findings = versions.check_version(where, asked, context)
+        requested = requested_version(phase.func_version, None)
+        choice, findings = versions.check_version(where, requested, context)
         yield from findings
         if choice is not None:
             entries[spot.path] = choice.chosen

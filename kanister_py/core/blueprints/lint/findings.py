@@ -65,7 +65,7 @@ class Finding(NamedTuple):
 class Spot(NamedTuple):
     """Place of a finding: an object in a file, and the phase that it belongs to."""
 
-    found: LocatedObject
+    manifest: LocatedObject
     path: tuple[str | int, ...] = ()
     action: str = ""
     phase: str = ""
@@ -77,13 +77,13 @@ class Spot(NamedTuple):
 
     def finding(self, rule: Rule, message: str, **facts: str) -> Finding:
         """Build a finding at this spot; `facts` are further fields of the finding."""
-        place = self.found.place_of(self.path)
+        place = self.manifest.place_of(self.path)
         own = {"action": self.action, "phase": self.phase, "function": self.function}
         return Finding(
-            file=self.found.document.file,
+            file=self.manifest.document.file,
             line=place.line,
             column=place.column,
-            path=text_of_path((*self.found.path, *self.path)),
+            path=text_of_path((*self.manifest.path, *self.path)),
             rule=rule.id,
             severity=rule.severity,
             message=message,

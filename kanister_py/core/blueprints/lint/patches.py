@@ -138,11 +138,11 @@ def _problem_of(text: str, schema: Mapping[str, Any], context: Context) -> str:
     if not schema or steps[:1] in (("metadata",), ("apiVersion",), ("kind",)):
         return ""
     for position, step in enumerate(steps):
-        known = _fields_of(schema)
+        known_fields = _fields_of(schema)
         inner = _schema_below(schema, step)
-        if inner is None and known is not None:
+        if inner is None and known_fields is not None:
             parent = write_steps(steps[:position]) or "the object"
-            hint = context.hints.did_you_mean(str(step), known)
+            hint = context.hints.did_you_mean(str(step), known_fields)
             return f"The schema of {parent} has no field {step}{hint}"
         if not inner:
             return ""

@@ -100,13 +100,13 @@ class VersionRequest(NamedTuple):
     input: Mapping[str, Any] = {}
 
 
-def is_pipeline(found: LocatedObject) -> bool:
-    return found.kind in _KINDS["apiextensions.crossplane.io"]
+def is_pipeline(manifest: LocatedObject) -> bool:
+    return manifest.kind in _KINDS["apiextensions.crossplane.io"]
 
 
-def is_of_pipelines(found: LocatedObject) -> bool:
+def is_of_pipelines(manifest: LocatedObject) -> bool:
     """Return whether an object is a Composition, a Function, or a revision of one."""
-    return found.kind in _KINDS.get(found.group, ())
+    return manifest.kind in _KINDS.get(manifest.group, ())
 
 
 def packages_of(
@@ -120,39 +120,39 @@ def packages_of(
     }
 
 
-def _package_of(found: LocatedObject, registry: Registry[FunctionEntry]) -> Package:
-    package, tag = _image_of(found)
-    is_ours = annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS
-    name = str(metadata_of(found.value).get("name") or "")
+def _package_of(manifest: LocatedObject, registry: Registry[FunctionEntry]) -> Package:
+    package, tag = _image_of(manifest)
+    is_ours = annotations_of(manifest.value).get(RUNTIME) == Runtime.IN_PROCESS
+    name = str(metadata_of(manifest.value).get("name") or "")
     function = own_package_function(registry, name, repository_of(package), is_ours=is_ours)
-    stand_in = None if function else _stand_in_of(found, registry)
+    stand_in = None if function else _stand_in_of(manifest, registry)
     is_usable = stand_in is not None and not stand_in.doubt(tag)
     return Package(function, tag, stand_in.entry if stand_in and is_usable else None)
 
 
-def _image_of(found: LocatedObject) -> tuple[str, str]:
+def _image_of(manifest: LocatedObject) -> tuple[str, str]:
     """Return the image of a package, and its tag."""
-    package = str(spec_of(found.value).get(_key_of(found)) or "")
-    return package, str(annotations_of(found.value).get(PACKAGE_TAG) or tag_of(package))
+    package = str(spec_of(manifest.value).get(_key_of(manifest)) or "")
+    return package, str(annotations_of(manifest.value).get(PACKAGE_TAG) or tag_of(package))
 
 
-def _key_of(found: LocatedObject) -> str:
-    return "package" if found.kind == "Function" else "image"
+def _key_of(manifest: LocatedObject) -> str:
+    return "package" if manifest.kind == "Function" else "image"
 
 
-def _stand_in_of(found: LocatedObject, registry: Registry[FunctionEntry]) -> Substitute | None:
+def _stand_in_of(manifest: LocatedObject, registry: Registry[FunctionEntry]) -> Substitute | None:
     """Find the function that `render` uses for another vendor's package, if it runs in process."""
-    runtime = annotations_of(found.value).get(RENDER_RUNTIME, Runtime.IN_PROCESS)
+    runtime = annotations_of(manifest.value).get(RENDER_RUNTIME, Runtime.IN_PROCESS)
     if runtime != Runtime.IN_PROCESS:
         return None
-    package, tag = _image_of(found)
+    package, tag = _image_of(manifest)
     return substitute_for(registry, repository_of(package), tag)
 
 
 class _Step(NamedTuple):
     """Step of a pipeline."""
 
-    found: LocatedObject
+    manifest: LocatedObject
     at: int
     data: Mapping[str, Any]
 
@@ -163,35 +163,35 @@ class _Step(NamedTuple):
     def spot(self, function: str, *path: str | int) -> Spot:
         full_path = ("spec", "pipeline", self.at, *path)
         return Spot(
-            self.found, full_path, phase=str(self.data.get("step") or ""), function=function
+            self.manifest, full_path, phase=str(self.data.get("step") or ""), function=function
         )
 
 
-def _steps_of(found: LocatedObject) -> Iterator[_Step]:
-    pipeline = spec_of(found.value).get("pipeline")
+def _steps_of(manifest: LocatedObject) -> Iterator[_Step]:
+    pipeline = spec_of(manifest.value).get("pipeline")
     for index, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
         if isinstance(step, dict):
-            yield _Step(found, index, step)
+            yield _Step(manifest, index, step)
 
 
 def version_requests_of(
-    found: LocatedObject, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
+    manifest: LocatedObject, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
 ) -> Iterator[VersionRequest]:
     """Yield the places of an object that request versions."""
-    if is_pipeline(found):
-        for step in _steps_of(found):
+    if is_pipeline(manifest):
+        for step in _steps_of(manifest):
             request = _version_request_of(step, packages, registry)
             if request is not None:
                 yield request
         return
-    package = _package_of(found, registry)
+    package = _package_of(manifest, registry)
     if package.function:
-        key = _key_of(found)
-        text = str(spec_of(found.value).get(key) or "")
+        key = _key_of(manifest)
+        text = str(spec_of(manifest.value).get(key) or "")
         # A revision is generated from its Function, so its version cannot be edited.
-        spot = Spot(found, ("spec", key), function=package.function)
+        spot = Spot(manifest, ("spec", key), function=package.function)
         yield VersionRequest(
-            spot, package.tag, "the tag of spec.package", text, found.kind == "Function"
+            spot, package.tag, "the tag of spec.package", text, manifest.kind == "Function"
         )
 
 
@@ -235,20 +235,20 @@ def _built_in_version(revision: str, function: str) -> str:
 
 
 def check_pipeline(
-    found: LocatedObject, packages: Mapping[str, Package], context: Context
+    manifest: LocatedObject, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
     """Check an object against its schema, and the function versions that it requests."""
-    version_findings = list(_check_versions(found, packages, context))
+    version_findings = list(_check_versions(manifest, packages, context))
     yield from version_findings
-    if context.is_strict and not is_pipeline(found):
-        yield from _not_stood_for(found, context)
-    if is_pipeline(found) and "Composition" in context.schema_checks:
+    if context.is_strict and not is_pipeline(manifest):
+        yield from _not_stood_for(manifest, context)
+    if is_pipeline(manifest) and "Composition" in context.schema_checks:
         # An invalid version is reported only once, by its own rule.
         reported = {(NOT_A_COMPOSITION.id, finding.path) for finding in version_findings}
-        form = schema_findings(found, "Composition", NOT_A_COMPOSITION, context)
+        form = schema_findings(manifest, "Composition", NOT_A_COMPOSITION, context)
         yield from (finding for finding in form if (finding.rule, finding.path) not in reported)
-        yield from _misspelt_functions(found, packages, context)
-        for step in _steps_of(found):
+        yield from _misspelt_functions(manifest, packages, context)
+        for step in _steps_of(manifest):
             yield from _check_input(step, packages, context)
 
 
@@ -266,7 +266,7 @@ def _check_input(
         return
     path = path_in_input(step.at, refusal.path)
     phase = str(step.data.get("step") or "")
-    spot = Spot(step.found, path, phase=phase, function=entry.function)
+    spot = Spot(step.manifest, path, phase=phase, function=entry.function)
     hint = context.hints.did_you_mean(refusal.word, refusal.allowed) if refusal.word else ""
     where = f"{refusal.path}: " if refusal.path else ""
     message = f"{where}{refusal.message[:1].upper()}{refusal.message[1:]}{hint}"
@@ -304,33 +304,33 @@ def path_in_input(index: int, path: str) -> Path:
 
 
 def _check_versions(
-    found: LocatedObject, packages: Mapping[str, Package], context: Context
+    manifest: LocatedObject, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
-    for request in version_requests_of(found, packages, context.registry):
+    for request in version_requests_of(manifest, packages, context.registry):
         is_reference = request.spot.path[-2:] == ("functionRevisionRef", "name")
-        if request.is_own or is_reference or found.kind == "FunctionRevision":
+        if request.is_own or is_reference or manifest.kind == "FunctionRevision":
             yield from _choice_for(request, context)[1]
 
 
-def _not_stood_for(found: LocatedObject, context: Context) -> Iterator[Finding]:
-    if annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS:
+def _not_stood_for(manifest: LocatedObject, context: Context) -> Iterator[Finding]:
+    if annotations_of(manifest.value).get(RUNTIME) == Runtime.IN_PROCESS:
         return  # its tag is a version of ours
-    package, tag = _image_of(found)
-    stand_in = _stand_in_of(found, context.registry)
+    package, tag = _image_of(manifest)
+    stand_in = _stand_in_of(manifest, context.registry)
     if stand_in is not None and (doubt := stand_in.doubt(tag)):
-        spot = Spot(found, ("spec", _key_of(found)), function=stand_in.entry.function)
+        spot = Spot(manifest, ("spec", _key_of(manifest)), function=stand_in.entry.function)
         yield spot.finding(NOT_STOOD_FOR, f"No version stands in for {package}: {doubt}")
 
 
 def _misspelt_functions(
-    found: LocatedObject, packages: Mapping[str, Package], context: Context
+    manifest: LocatedObject, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
     # Compare names without the common prefix, which makes all names similar.
     names = {
         family.function.removeprefix(_PREFIX): family.function
         for family in composition_families(context.registry)
     }
-    for step in _steps_of(found):
+    for step in _steps_of(manifest):
         name = step.function
         if not isinstance(name, str) or not name or name in packages:
             continue

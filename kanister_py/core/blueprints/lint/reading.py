@@ -75,22 +75,22 @@ class Contents:
         self.documents: list[Document] = []
         self.text = ""
 
-    def add(self, found: LocatedObject) -> None:
+    def add(self, manifest: LocatedObject) -> None:
         """Add an object if lint checks its kind."""
-        if is_schedule(found):
-            self.schedules.append(found)
-        elif is_of_pipelines(found):
-            self.pipelines.append(found)
-        elif found.kind in _DEFINITIONS.get(found.group, ()):
-            self.definitions.append(found)
-        elif not is_of_our_group(found):
+        if is_schedule(manifest):
+            self.schedules.append(manifest)
+        elif is_of_pipelines(manifest):
+            self.pipelines.append(manifest)
+        elif manifest.kind in _DEFINITIONS.get(manifest.group, ()):
+            self.definitions.append(manifest)
+        elif not is_of_our_group(manifest):
             return
-        elif found.kind == "ActionSet":
-            self.action_sets.append(found)
-        elif found.kind == "Profile":
-            self.profiles.append(found)
-        elif found.kind == "Blueprint":
-            located, problems = read_partial_blueprint(found)
+        elif manifest.kind == "ActionSet":
+            self.action_sets.append(manifest)
+        elif manifest.kind == "Profile":
+            self.profiles.append(manifest)
+        elif manifest.kind == "Blueprint":
+            located, problems = read_partial_blueprint(manifest)
             self.blueprints.append(located)
             self.findings += [finding_of(problem, NOT_A_BLUEPRINT) for problem in problems]
 

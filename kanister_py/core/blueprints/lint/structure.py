@@ -106,7 +106,7 @@ RULES = (
 
 def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding]:
     """Check the structure of a Blueprint."""
-    blueprint, spot = located.blueprint, Spot(located.found)
+    blueprint, spot = located.blueprint, Spot(located.manifest)
     version = blueprint.api_version
     if located.is_read("apiVersion") and version != GROUP_VERSION:
         actual = f"found {version!r}" if version else "it is missing"
@@ -114,33 +114,35 @@ def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding
         yield spot.at("apiVersion").finding(API_VERSION, message)
     if not blueprint.name and located.is_read("metadata", "name"):
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
-    yield from unknown_keys(located.found, located.unknown_keys, hints)
+    yield from unknown_keys(located.manifest, located.unknown_keys, hints)
     if not blueprint.actions and located.is_read("actions"):
         yield spot.at("actions").finding(NO_ACTIONS, "The Blueprint has no actions")
     for name, action in blueprint.actions.items():
-        yield from _action(located, Spot(located.found, ("actions", name), name), action, hints)
+        yield from _action(located, Spot(located.manifest, ("actions", name), name), action, hints)
     yield from _duplicates_across(located)
 
 
 def unknown_keys(
-    found: LocatedObject, unknown: Iterable[UnknownKey], hints: Hints
+    manifest: LocatedObject, unknown: Iterable[UnknownKey], hints: Hints
 ) -> Iterator[Finding]:
     """Report keys that are ignored."""
     for path, keys in unknown:
         key = str(path[-1])
         hint = hints.did_you_mean(key, keys) or f"; expected one of {', '.join(keys)}"
         message = f"Nothing reads the key {key!r}{hint}"
-        yield Spot(found, path).finding(UNKNOWN_KEY, message)
+        yield Spot(manifest, path).finding(UNKNOWN_KEY, message)
 
 
-def schema_findings(found: LocatedObject, kind: str, rule: Rule, context: Context) -> list[Finding]:
+def schema_findings(
+    manifest: LocatedObject, kind: str, rule: Rule, context: Context
+) -> list[Finding]:
     """Check an object against the schema of its kind, if that is known."""
     check = context.schema_checks.get(kind)
     if check is None:
         return []
-    unknown, problems = check(found)
+    unknown, problems = check(manifest)
     invalid = [finding_of(problem, rule) for problem in problems]
-    return [*invalid, *unknown_keys(found, unknown, context.hints)]
+    return [*invalid, *unknown_keys(manifest, unknown, context.hints)]
 
 
 def _action(
@@ -150,7 +152,7 @@ def _action(
         yield spot.finding(NO_PHASES, f"The action {spot.action} has no phases")
     first_lines: dict[str, int] = {}
     for path, phase in action.every_phase():
-        here = Spot(spot.found, (*spot.path, *path), spot.action, phase.name, phase.func)
+        here = Spot(spot.manifest, (*spot.path, *path), spot.action, phase.name, phase.func)
         if not phase.func and located.is_read(*here.path, "func"):
             yield here.finding(NO_FUNC, "The phase names no function in `func`")
         is_nameless = not phase.name and located.is_read(*here.path, "name")
@@ -166,7 +168,7 @@ def _action(
             elif is_fetched and not reference.name and located.is_whole(*here.path, "objects"):
                 message = f"The reference {name} to a {reference.kind} has no name"
                 yield here.at("objects", name).finding(OBJECT_UNNAMED, message)
-        line = here.found.place_of((*here.path, "name")).line
+        line = here.manifest.place_of((*here.path, "name")).line
         if phase.name and phase.name in first_lines:
             message = (
                 f"The action {spot.action} has two phases called {phase.name}, "
@@ -182,7 +184,7 @@ def _duplicates_across(located: LocatedBlueprint) -> Iterator[Finding]:
         for path, phase in action.every_phase():
             if phase.name:
                 at = ("actions", name, *path, "name")
-                spot = Spot(located.found, at, name, phase.name, phase.func)
+                spot = Spot(located.manifest, at, name, phase.name, phase.func)
                 users[phase.name].setdefault(name, spot)
     for phase_name, by_action in users.items():
         first, *duplicates = by_action.values()

@@ -138,7 +138,7 @@ class Language(NamedTuple):
 
 def check_engine(located: LocatedBlueprint) -> tuple[Language | None, list[Finding]]:
     """Choose the template engine of a Blueprint, and report the choice."""
-    spot = Spot(located.found)
+    spot = Spot(located.manifest)
     try:
         choice = engine_of(located.blueprint)
     except UnknownTemplateEngine as error:
@@ -229,7 +229,7 @@ class ActionTexts(NamedTuple):
         phase = self._phase(text.phase)
         path = ("actions", self.name, *text.path)
         names = (phase.name, phase.func) if phase is not None else ("", "")
-        return Spot(self.located.found, path, self.name, *names)
+        return Spot(self.located.manifest, path, self.name, *names)
 
     def _phase(self, index: int | None) -> Phase | None:
         if index is None:
@@ -238,5 +238,5 @@ class ActionTexts(NamedTuple):
 
     def _placed(self, finding: Finding, spot: Spot, line: int) -> Finding:
         """Adjust the line of a finding for a text in a block scalar."""
-        file_line = self.located.found.line_of(spot.path, line)
+        file_line = self.located.manifest.line_of(spot.path, line)
         return finding if file_line == finding.line else finding._replace(line=file_line, column=1)
