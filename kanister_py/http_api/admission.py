@@ -76,7 +76,7 @@ class Validator:
         """
         answer = self._call(ReviewTask(review, self._context))
         if answer is not None and "required" in answer:
-            # If the own user cannot be determined, the review fails.
+            # If the user of the controller cannot be determined, the review fails.
             objects = self._fetch(RequiredObjects(**answer["required"]))
             answer = self._call(ReviewTask(review, self._context, objects))
         return None if answer is None else answer["review"]

@@ -40,7 +40,7 @@ _VERSION: Final = "admission.k8s.io/v1"
 
 
 class RequiredObjects(NamedTuple):
-    """Names of objects that a validation depends on, and whether it needs the own user."""
+    """Names of objects that a validation depends on, and whether it needs the controller's user."""
 
     namespace: str = ""
     blueprints: tuple[str, ...] = ()

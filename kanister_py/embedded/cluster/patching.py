@@ -83,7 +83,7 @@ def combined(entry: KindEntry, before: KubeObject, new: KubeObject, subresource:
         new.pop("status", None)
         if "status" in before:
             new["status"] = before["status"]
-    # The name and UID identify the object. The version of its kind does not matter.
+    # Objects keep the version in which they were created: a kind has one stored version.
     new["apiVersion"], new["kind"] = before["apiVersion"], before["kind"]
     metadata, old = new["metadata"], before["metadata"]
     for key in _KEPT_METADATA:

@@ -19,7 +19,7 @@ class ContainerConfigError(TransientError, reason="CreateContainerConfigError"):
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NODE_IP: Final = "127.0.0.1"
-"""The address of every Service, and of every pod that was not base one of its own."""
+"""Address of all Services, and of pods to which the node assigned none."""
 
 _API_SERVER: Final = ("default", "kubernetes")
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")

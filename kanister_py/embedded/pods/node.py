@@ -36,7 +36,7 @@ _FINAL_PHASES: Final = ("Succeeded", "Failed")
 _RETRY_SECONDS: Final = 1.0
 
 Bind = Callable[[Cluster, KubeObject, str], None]
-"""Puts a pod that no node has on the node of a name."""
+"""Binds an unscheduled pod to the node of a name."""
 
 
 def bind_by_patch(cluster: Cluster, pod: KubeObject, node: str) -> None:

@@ -23,10 +23,10 @@ from kanister_py.embedded.pods.volumes import Claims
 from kanister_py.ports.clock import Clock
 
 HELPERS_FOLDER: Final = "/.kanister-py"
-"""The folder of our helpers, as a pod with a root of its own sees it."""
+"""Folder of the helper programs in pods with their own root."""
 
 LOCATIONS_VARIABLE: Final = "KANDO_LOCATIONS"
-"""Tells `kando` which folder stands in for every bucket."""
+"""Variable with the folder that `kando` uses instead of object stores."""
 
 _LOCK: Final = "lock"
 _PREFIX: Final = "kanister-py-pods-"

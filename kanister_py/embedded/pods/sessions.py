@@ -134,7 +134,7 @@ class ProcessSession(Stream):
                 return
             has_ended = self._process.fileno() in ready
             exited = self._process.wait_exited() if has_ended else None
-            # After the end, everything that was written before it is in the pipes.
+            # After the end, all output is in the pipes.
             for fd in list(self._streams):
                 self._drain(fd, to_end=has_ended)
             if exited is not None:

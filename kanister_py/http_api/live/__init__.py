@@ -1,1 +1,1 @@
-"""The pages of runs: a list, one run with its log as it comes, and what may be done about it."""
+"""Pages of runs and Schedules: lists, a run with its live log, and operations."""

@@ -41,7 +41,7 @@ class Seal:
         return self._fernet.encrypt(token.encode()).decode()
 
     def open(self, sealed: str) -> str:
-        """Return the token, or an empty text if the cookie has expired or another key."""
+        """Return the token; empty if the cookie has expired or was sealed with another key."""
         try:
             return self._fernet.decrypt(sealed, ttl=_HOURS * 3600).decode()
         except (InvalidToken, ValueError):
