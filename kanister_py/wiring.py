@@ -190,9 +190,7 @@ def registry_of(*functions: Any, distribution: str = "local") -> Registry[Functi
 
 
 def check_everything(functions: Functions) -> Functions:
-    """Load the code of all available versions. Broken plugins are left out; errors in our code
-    raise.
-    """
+    """Load the code of all versions. Broken plugins are left out; errors in our code raise."""
     registry, broken = load_functions(functions.registry)
     return Functions(registry, (*functions.broken, *broken))
 
@@ -444,10 +442,12 @@ def open_render_functions(
     Without either, all built-in functions.
     """
     from kanister_py.core.compositions.installed import at_addresses, built_in, installed
+    from kanister_py.executor.python_functions import load_python_function
 
     entries = read_functions().registry
     if documents is not None:
-        functions = installed(documents, entries, annotations, strict=strict)
+        load = partial(load_python_function, entries=entries)
+        functions = installed(documents, entries, annotations, strict=strict, load=load)
     else:
         functions = at_addresses(addresses) if addresses else built_in(entries)
     runner = function_runner(entries)
@@ -476,9 +476,7 @@ def function_runner(
     over_grpc: FunctionRunner | None = None,
     answer_limit_bytes: int = 0,
 ) -> FunctionRunner:
-    """Return a runner for functions at all kinds of endpoints. Without certificates, gRPC is
-    plaintext.
-    """
+    """Return a runner for all kinds of endpoints. Without certificates, gRPC is plaintext."""
     from kanister_py.adapters.runner_routing import RoutingRunner
     from kanister_py.core.compositions.endpoints import BUILTIN, EXEC, GRPC, PYTHON
 

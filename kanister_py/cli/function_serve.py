@@ -5,9 +5,10 @@ kanister-py function serve acme.functions:Bucket --tls-certs-dir /tls/server
 kanister-py function serve --insecure -- ./bucket.sh --fast
 
 TARGET is an installed function, or a class with `run`, which takes a request and returns a
-response. A program gets the request as JSON on stdin and writes the response as JSON to stdout.
-The server offers both versions of the protocol, health and reflection. Clients need a certificate
-of the same CA, unless --insecure is set. After SIGTERM, active calls may end.
+response. If the class has several versions, the stable one is served, or the version after `@`.
+A program gets the request as JSON on stdin and writes the response as JSON to stdout. The server
+offers both versions of the protocol, health and reflection. Clients need a certificate of the same
+CA, unless --insecure is set. After SIGTERM, active calls may end.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="",
         help="an installed function such as function-auto-ready or function-auto-ready@v0.2.0, or "
-        "module:Class; a program comes after --",
+        "module:Class or module:Class@v0.1.0; a program comes after --",
     )
     parser.add_argument(
         "--host",

@@ -16,6 +16,7 @@ from kanister_py.core.compositions.endpoints import (
 from kanister_py.core.errors import FunctionNotRegistered, UsageError
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import FunctionKind, FunctionRevision
+from kanister_py.executor.python_functions import load_python_function
 from kanister_py.wiring import read_functions
 
 
@@ -68,9 +69,13 @@ def target_of(name: str, command: Sequence[str]) -> Target:
     if "//" in name or (colon and name.rpartition(":")[2].isdigit()):
         return Target(name, _revision(name, name), is_remote=True)
     if colon:
-        if not all(part.isidentifier() for part in [*head.split("."), *tail.split(".")]):
-            raise invalid_target(name, "it is not of the form module:Class")
-        return Target(name, _revision(name, python_endpoint(name)))
+        parts = [*head.split("."), *tail.partition("@")[0].split(".")]
+        if not all(part.isidentifier() for part in parts):
+            raise invalid_target(name, "it is not of the form module:Class or module:Class@v0.1.0")
+        endpoint = python_endpoint(name)
+        # Load the class now, so that its problems are reported before the first call.
+        load_python_function(endpoint, read_functions().registry)
+        return Target(name, _revision(name, endpoint))
     return _registered(name)
 
 

@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         metavar="TARGET PATH",
         nargs="+",
-        help="function (an installed one, module:Class or host:port; instead, a program may come "
-        "after --), and a request or a folder of cases",
+        help="function (an installed one, module:Class, module:Class@v0.1.0 or host:port; instead, "
+        "a program may come after --), and a request or a folder of cases",
     )
     parser.add_argument(
         "-o", "--output", choices=("json", "yaml"), default="json", help="default: %(default)s"

@@ -13,7 +13,8 @@ parallel.
 The annotation render.crossplane.io/runtime of a Function sets how the function runs:
   Development  gRPC, at the address in render.crossplane.io/runtime-development-target
   Process      a program with JSON on stdin and stdout, in kanister-py.io/runtime-command
-  Python       a class, in kanister-py.io/runtime-entry-point, as module:Class
+  Python       a class, in kanister-py.io/runtime-entry-point, as module:Class or
+               module:Class@VERSION
   InProcess    the built-in function of that name
 Containers are not started: a Function with the runtime Docker, the default of functions that
 are not built in, is refused; the error lists these alternatives.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Mapping
-from inspect import isawaitable, iscoroutinefunction
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import getattr_static, isabstract, isawaitable, iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +12,18 @@ from kanister_py.core.compositions.authoring import InvalidResponse, Request, Re
 from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.kube.copies import copy_json
-from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.core.versions.semver import parse_version
+from kanister_py.core.registry.choose import choose_version
+from kanister_py.core.registry.declared import unregistered_entries
+from kanister_py.core.registry.entries import (
+    FunctionEntry,
+    FunctionKind,
+    RegistrationRefused,
+    Registry,
+    RegistryBuilder,
+    Source,
+    default_of,
+)
+from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.executor.loading import PluginBroken, import_target, load_function
 from kanister_py.ports.composition_function import CompositionFunction
 
@@ -64,8 +74,14 @@ class PythonFunction(NamedTuple):
         return FunctionResponse.from_data(copy_json(_checked(answer)))
 
 
+_LOCAL = Source("local", Version(0, 0, 0))
+
+
 def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:
-    """Load the class behind an endpoint in this process."""
+    """Load the class behind an endpoint in this process.
+
+    Raises PluginBroken if the class cannot be loaded or cannot answer a request.
+    """
     target = target_of(endpoint)
     if scheme_of(endpoint) == PYTHON:
         return PythonFunction(_class_at(target))
@@ -75,15 +91,71 @@ def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> Pyt
 
 
 def _class_at(target: str) -> type[CompositionFunction]:
+    """Load the class at `module:Class` or `module:Class@VERSION`."""
+    path, _, version = target.partition("@")
     # An author's function is usually in the current folder and not in a package.
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        function: type[CompositionFunction] = import_target(target)
+        declared = import_target(path)
     except (Exception, SystemExit) as error:  # the import of a plugin may raise anything
-        raise PluginBroken(target, f"{type(error).__name__}: {error}") from error
+        raise PluginBroken(path, f"{type(error).__name__}: {error}") from error
+    if version or hasattr(declared, "versions"):
+        declared = _version_of(path, declared, version)
+    problem = _why_not_callable(declared)
+    if problem:
+        raise PluginBroken(path, problem)
+    function: type[CompositionFunction] = declared
     return function
+
+
+def _version_of(path: str, declared: Any, version: str) -> Any:
+    """Load one version of a class: the stable one if `version` is empty."""
+    builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
+    try:
+        offered = unregistered_entries(declared, _LOCAL)
+        builder.add(offered, default_of(offered))
+    except RegistrationRefused as error:
+        raise PluginBroken(path, error.message) from None
+    choice = choose_version(
+        builder.build(),
+        offered[0].function,
+        version or None,
+        strict=True,
+        kind=FunctionKind.COMPOSITION,
+    )
+    return load_function(choice.chosen)
+
+
+def _why_not_callable(declared: Any) -> str:
+    """Return the reason why instances of a class cannot answer requests, or an empty text."""
+    if not isinstance(declared, type):
+        return f"it is of type {type(declared).__name__}; name a class with a method `run`"
+    method = getattr(declared, "run", None)
+    if not callable(method):
+        own = "; `exec` is for functions of blueprints" if hasattr(declared, "exec") else ""
+        return f"the class {declared.__qualname__} has no method `run`{own}"
+    if isabstract(declared):
+        missing = ", ".join(sorted(getattr(declared, "__abstractmethods__", ())))
+        return f"the class {declared.__qualname__} lacks the methods {missing}"
+    if not _accepts(declared, 0):
+        return f"the class {declared.__qualname__} cannot be created without arguments"
+    is_unbound = not isinstance(getattr_static(declared, "run"), staticmethod | classmethod)
+    if not _accepts(method, 1 + is_unbound):
+        return f"the method {declared.__qualname__}.run does not take exactly one request"
+    return ""
+
+
+def _accepts(function: Callable[..., Any], count: int) -> bool:
+    """Return whether a function can be called with this number of positional arguments."""
+    try:
+        signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # functions in C may have no signature
+        return True
+    return True
 
 
 def _decoded(state: Data) -> Data:

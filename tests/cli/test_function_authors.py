@@ -192,6 +192,8 @@ def test_the_response_of_a_program_is_printed(
         pytest.param(("KubeTask",), 1, "KubeTask", id="a function of blueprints"),
         pytest.param(("nowhere.to:Be",), 1, "No module named", id="no such module"),
         pytest.param(("a b:C",), 1, "not of the form module:Class", id="no class at all"),
+        pytest.param(("json:JSONDecoder",), 1, "has no method `run`", id="not callable"),
+        pytest.param(("json:loads@v1.0.0",), 1, "json:loads", id="a version of no class"),
         pytest.param(("localhost:1",), 64, "--insecure", id="an address without a how"),
         pytest.param((), 64, "Name a function and a path", id="nothing"),
     ],
@@ -382,6 +384,13 @@ def test_class_is_served_until_sigterm(project: Path) -> None:
         assert answer.desired.data["resources"]["greeting"]["ready"] == "READY_TRUE"
         process.send_signal(signal.SIGTERM)
         assert process.wait(180) == 0
+
+
+def test_target_that_cannot_be_called_is_not_served(kanister: CommandLine) -> None:
+    done = kanister("function", "serve", "json:JSONDecoder", "--insecure", "--port", "0")
+    assert done.code == 1
+    assert "has no method `run`" in done.err
+    assert "Serving" not in done.err
 
 
 def test_a_program_is_served(program: list[str]) -> None:

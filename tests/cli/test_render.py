@@ -770,6 +770,12 @@ class TestWhatRunsAFunction:
             ),
             pytest.param({"runtime": "Process"}, "Must contain the command", id="no command"),
             pytest.param({"runtime": "Python", "entry": "x"}, "module:Class", id="no class"),
+            pytest.param(
+                {"runtime": "Python", "entry": "nowhere:It"}, "No module named", id="no module"
+            ),
+            pytest.param(
+                {"runtime": "Python", "entry": "json:loads"}, "name a class", id="not a class"
+            ),
         ],
     )
     def test_invalid_annotation_is_reported_with_its_place(

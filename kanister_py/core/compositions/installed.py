@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.endpoints import builtin_endpoint, exec_endpoint, python_endpoint
@@ -14,6 +14,7 @@ from kanister_py.core.errors import (
     InvalidDocument,
     InvalidVersion,
     Problem,
+    UsageError,
 )
 from kanister_py.core.kube.parts import kind_and_version, mapping_of, spec_of
 from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
@@ -109,12 +110,14 @@ def installed(
     annotations: Mapping[str, str] | None = None,
     *,
     strict: bool = False,
+    load: Callable[[str], object] | None = None,
 ) -> Installed:
     """Read Functions and FunctionRevisions. `annotations` override those in the manifests.
 
     With `strict`, no built-in function replaces a package release that it is not recorded for.
+    `load` loads the class behind a Python endpoint; its UsageErrors become problems.
     """
-    installer = _Installer(entries, annotations or {}, strict=strict)
+    installer = _Installer(entries, annotations or {}, strict=strict, load=load)
     for document in documents:
         installer.install(document)
     if installer.problems:
@@ -128,9 +131,15 @@ class _Installer:
     """Collects the revisions in documents, and every problem with them."""
 
     def __init__(
-        self, entries: Registry[FunctionEntry], annotations: Mapping[str, str], *, strict: bool
+        self,
+        entries: Registry[FunctionEntry],
+        annotations: Mapping[str, str],
+        *,
+        strict: bool,
+        load: Callable[[str], object] | None,
     ) -> None:
         self._entries = entries
+        self._load = load
         self._is_strict = strict
         self._annotations = annotations
         self._seen: set[tuple[str, str]] = set()
@@ -266,10 +275,17 @@ class _Installer:
 
     def _entry_point(self, annotations: Mapping[str, str]) -> str:
         target = annotations.get(ENTRY_POINT, "")
+        endpoint = python_endpoint(target)
+        path = ("metadata", "annotations", ENTRY_POINT)
         if not all(target.partition(":")):
-            path = ("metadata", "annotations", ENTRY_POINT)
-            self._note(path, f"Must be the path of a class, module:Class, found {shown(target)}")
-        return python_endpoint(target)
+            message = "Must be the path of a class, module:Class or module:Class@VERSION, found"
+            self._note(path, f"{message} {shown(target)}")
+        elif self._load is not None:
+            try:
+                self._load(endpoint)
+            except UsageError as error:
+                self._note(path, error.message)
+        return endpoint
 
     def _note_left_out(
         self, revision: FunctionRevision, own: str, other: Substitute | None, target: str

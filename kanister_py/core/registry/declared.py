@@ -51,6 +51,23 @@ def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
     return _versioned_entries(declared, name, source, kind)
 
 
+def unregistered_entries(declared: Any, source: Source) -> list[FunctionEntry]:
+    """List the versions that a class offers, without their lifecycle.
+
+    For classes that are called by their path: without an installed package, no release is
+    known in which a version could be deprecated.
+    """
+    if not isinstance(declared, type) or not hasattr(declared, "versions"):
+        return entries_of(declared, source)
+    name, kind = _name_of(declared), kind_of(declared)
+    targets = _targets_of(declared, name, kind)
+    stable = _stable_of(declared, name, targets, {}, source.release)
+    return [
+        FunctionEntry(name, version, kind, source, target, is_stable=version == stable)
+        for version, target in targets.items()
+    ]
+
+
 def kind_of(declared: Any) -> FunctionKind:
     """Return the engine of a class: a class with `run` but without `exec` is for Compositions.
 
