@@ -135,7 +135,7 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
         if args.all or entry.support_at() not in _HIDDEN
     ]
 
-    def people() -> Iterable[Line]:
+    def table_lines() -> Iterable[Line]:
         head = ["FUNCTION", "VERSION", "STATUS", "USE INSTEAD", "FROM"]
         rows = [_row_of(entry) for entry in entries]
         if not rows:
@@ -149,7 +149,7 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
         return table(head, rows, markdown=args.output == "markdown")
 
     names = (f"{entry.function}@{entry.version}" for entry in entries)
-    write_data(data, args.output, people, names)
+    write_data(data, args.output, table_lines, names)
     hidden = sum(1 for family in families for _ in family) - len(entries)
     if hidden and args.output in ("table", "wide", "markdown"):
         say(f"{hidden} removed or planned versions are not shown; --all shows them")
@@ -191,8 +191,10 @@ def _describe(functions: Functions, args: argparse.Namespace) -> int:
             _described(family, entry) for family in functions.registry for entry in family
         ]
         pages = (_page(reference, markdown=markdown, level=2) for reference in references)
-        people = chain(["# Functions"] if markdown else [], *(chain([""], page) for page in pages))
-        write_data({"functions": references}, args.output, lambda: people)
+        page_lines = chain(
+            ["# Functions"] if markdown else [], *(chain([""], page) for page in pages)
+        )
+        write_data({"functions": references}, args.output, lambda: page_lines)
         return 0
     if args.all or not name or (at and not version):
         raise CommandLineError(
@@ -343,7 +345,7 @@ def _diff(functions: Functions, args: argparse.Namespace) -> int:
         "changes": changes,
     }
 
-    def people() -> Iterable[Line]:
+    def table_lines() -> Iterable[Line]:
         title = f"{args.name}: {old['version']} to {new['version']}"
         yield f"# {title}" if args.output == "markdown" else Tint(title, "bold")
         if args.output == "markdown":
@@ -361,5 +363,5 @@ def _diff(functions: Functions, args: argparse.Namespace) -> int:
         ]
         yield from table(("", "NAME", "CHANGE"), rows, markdown=args.output == "markdown")
 
-    write_data(data, args.output, people)
+    write_data(data, args.output, table_lines)
     return 0

@@ -98,10 +98,10 @@ def say(line: Line) -> None:
 def write_data(
     data: Any,
     form: str,
-    people: Callable[[], Iterable[Line]] = list,
+    lines: Callable[[], Iterable[Line]] = list,
     names: Iterable[str] | None = None,
 ) -> None:
-    """Write data to stdout as JSON, YAML or names, else as the lines of `people`.
+    """Write data to stdout as JSON, YAML or names, else as `lines`.
 
     Without `names`, the data are one Kubernetes object or a list of such.
     """
@@ -117,7 +117,7 @@ def write_data(
         for name in names:
             put(name)
     else:
-        sys.stdout.writelines(f"{shown(line, sys.stdout).rstrip()}\n" for line in people())
+        sys.stdout.writelines(f"{shown(line, sys.stdout).rstrip()}\n" for line in lines())
 
 
 def list_of(objects: Sequence[Any]) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def _chosen(inventory: Inventory, kind: str | None, owner: str = "") -> list[Lis
 def _list(inventory: Inventory, args: argparse.Namespace) -> int:
     revisions = _chosen(inventory, args.kind, args.owner)
 
-    def people() -> Iterable[Line]:
+    def table_lines() -> Iterable[Line]:
         if not revisions:
             return ["There are no revisions."]
         head = ["KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED BY"]
@@ -177,7 +177,10 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
 
     names = [revision.name for revision in revisions]
     write_data(
-        {"revisions": [revision.as_data() for revision in revisions]}, args.output, people, names
+        {"revisions": [revision.as_data() for revision in revisions]},
+        args.output,
+        table_lines,
+        names,
     )
     return 0
 
@@ -240,13 +243,13 @@ def _content(revision: ListedRevision) -> dict[str, Any]:
 
 
 def _users(revision: ListedRevision, form: str) -> int:
-    def people() -> Iterable[Line]:
+    def table_lines() -> Iterable[Line]:
         rows = [(use, user) for use, users in revision.uses.items() for user in users]
         if not rows:
             return [f"No object pins, names or selects {revision.name}."]
         return table(("USE", "USER"), rows, markdown=form == "markdown")
 
-    write_data({"name": revision.name, "usedBy": revision.as_data()["usedBy"]}, form, people)
+    write_data({"name": revision.name, "usedBy": revision.as_data()["usedBy"]}, form, table_lines)
     return 0
 
 
@@ -330,7 +333,7 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
                     continue
             removed.append({"kind": kind, "of": owner, "name": name})
 
-    def people() -> Iterator[Line]:
+    def table_lines() -> Iterator[Line]:
         outcome = "would be deleted" if args.dry_run else "deleted"
         rows: list[Sequence[Cell]] = [
             (entry["kind"], entry["name"], Tint(outcome, "red"), "") for entry in removed
@@ -342,7 +345,7 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
         head = ("KIND", "NAME", "OUTCOME", "REASON")
         yield from table(head, rows, markdown=args.output == "markdown")
 
-    write_data({"dryRun": args.dry_run, "removed": removed, "kept": kept}, args.output, people)
+    write_data({"dryRun": args.dry_run, "removed": removed, "kept": kept}, args.output, table_lines)
     return 0
 
 
