@@ -1,7 +1,7 @@
 """Substitutes: built-in function versions that run in place of packages.
 
 The tags of our own packages, of plugins and of Functions that run in this process are versions
-of the built-in functions. Packages of others have their own version numbers; the record lists
+of the built-in functions. Third-party packages have their own version numbers; the record lists
 the releases that a built-in version replaces.
 """
 
@@ -86,7 +86,7 @@ def choose_built_in(
 
 
 class Substitute(NamedTuple):
-    """A built-in version that runs in place of a package of others.
+    """A built-in version that runs in place of a third-party package.
 
     `is_stated` is set if the record lists the release of the package. `ranges` are the
     releases that the versions of the function replace.
@@ -127,7 +127,7 @@ def choose_for_package(
 def substitute_for(
     entries: Registry[FunctionEntry], repository: str, tag: str
 ) -> Substitute | None:
-    """Return the substitute for a package of others, or None if no pattern matches."""
+    """Return the substitute for a third-party package, or None if no pattern matches."""
     for family in composition_families(entries):
         patterns = [
             (entry, range_)
