@@ -169,7 +169,7 @@ class _Checks:
             obstacles += [texts.obstacle(("args",), error) for error in unread]
         planned = planned._replace(notices=(*planned.notices, *self._notices_of_name(phase)))
         self._is_sure[texts.phase] = planned.is_wanted is True
-        self._may_make = self._may_make or planned.may_make
+        self._may_make = self._may_make or planned.may_create_objects
         self.reads += [*texts.reads, *planned.reads]
         self.obstacles += obstacles
         self.phases.append(planned)

@@ -121,7 +121,7 @@ def _check_milliseconds() -> float:
         facts = fetch_facts(cluster, spec, clock.now()).facts
         renderer = renderer_of(parsed, "export", system_effects(clock))
         analysis = ActionAnalysis(parsed, "export", renderer.engine)
-        basis = PlanBasis(analysis, renderer, Params(facts), load_function, is_whole=True)
+        basis = PlanBasis(analysis, renderer, Params(facts), load_function, has_all_inputs=True)
         seen = run_preflight(basis, choices, cluster)
         best = min(best, time.perf_counter() - start)
         assert not seen.obstacles, seen.obstacles

@@ -70,7 +70,11 @@ def test_action_that_renders_in_kanister_is_not_refused(
     renderer = renderer_of(blueprint_model, name, Effects(now=lambda: RENDERED_AT))
     analysis = ActionAnalysis(blueprint_model, name, renderer.engine)
     basis = PlanBasis(
-        analysis, renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True
+        analysis,
+        renderer,
+        Params(_params(answer["params"]).facts),
+        load_function,
+        has_all_inputs=True,
     )
     choices = [_choice(phase) for _, phase in phases]
     report = run_preflight(basis, choices, cast("Cluster", RecordedObjects(answer)))

@@ -75,9 +75,9 @@ class Obstacle(NamedTuple):
 class PlannedPhase(NamedTuple):
     """Phase as it would run. A phase with `errors` cannot run.
 
-    `is_wanted` is the result of `if`, or None if it cannot be evaluated yet. `may_make` is set if
-    Secrets or ConfigMaps may be created or changed by the end of the phase. `at` is the index of
-    the phase, DEFER for the deferPhase.
+    `is_wanted` is the result of `if`, or None if it cannot be evaluated yet. `may_create_objects`
+    is set if Secrets or ConfigMaps may be created or changed by the end of the phase. `at` is the
+    index of the phase, DEFER for the deferPhase.
     """
 
     name: str
@@ -92,7 +92,7 @@ class PlannedPhase(NamedTuple):
     errors: tuple[str, ...] = ()
     is_deferred: bool = False
     is_wanted: bool | None = True
-    may_make: bool = True
+    may_create_objects: bool = True
     obstacles: tuple[Obstacle, ...] = ()
     reads: tuple[Read, ...] = ()
     code: type[Any] | None = None
@@ -136,7 +136,7 @@ class PlanBasis(NamedTuple):
     """Inputs of the plan of an action.
 
     `open` maps name paths to the reasons why their values are unknown. Values at `soft` paths exist
-    now but may change before the phase runs. `is_whole` is set if templates will see no other
+    now but may change before the phase runs. `has_all_inputs` is set if templates will see no other
     outside input than `params` has now. `unused` are options that no template of the action reads:
     usually misspelt. `preferred` is the version for phases without a `funcVersion`. `place_of`
     returns the substitute for the store of a Profile.
@@ -148,7 +148,7 @@ class PlanBasis(NamedTuple):
     load: Callable[[FunctionEntry], type[Any]]
     open: Mapping[tuple[str, ...], str] = {}
     soft: tuple[tuple[str, ...], ...] = ()
-    is_whole: bool = False
+    has_all_inputs: bool = False
     unused: tuple[str, ...] = ()
     preferred: str = ""
     place_of: Callable[[Location], Location] = lambda location: location
@@ -170,7 +170,7 @@ def choose_phase_version(
 
 
 def plan_phase(
-    phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError, known: PlanBasis
+    phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError, basis: PlanBasis
 ) -> PlannedPhase:
     """Plan a phase as far as possible before earlier phases have run.
 
@@ -178,7 +178,7 @@ def plan_phase(
     one.
     """
     is_deferred = path[-1] == "deferPhase"
-    texts = TextPlanner(path, known)
+    texts = TextPlanner(path, basis)
     condition = texts.value(phase.if_ or "", ("if",))
     is_wanted: bool | None = True
     if phase.if_ is not None:
@@ -200,7 +200,7 @@ def plan_phase(
     try:
         if isinstance(choice, KanisterError):
             raise choice
-        code = known.load(choice.chosen)
+        code = basis.load(choice.chosen)
         listed = getattr(code, "access", lambda _: None)(args)
         accesses = None if listed is None else tuple(listed)
         version, notices = str(choice.chosen.version), choice.notices
@@ -210,9 +210,9 @@ def plan_phase(
         is_unknown = isinstance(error, FunctionNotRegistered)
         key = "funcVersion" if phase.func_version and not is_unknown else "func"
         is_preferred = (
-            known.preferred and not phase.func_version and isinstance(error, _OF_VERSIONS)
+            basis.preferred and not phase.func_version and isinstance(error, _VERSION_ERRORS)
         )
-        message = f"preferredVersion {known.preferred}: {error.message}" if is_preferred else ""
+        message = f"preferredVersion {basis.preferred}: {error.message}" if is_preferred else ""
         if is_unknown and not phase.func:
             message = "The phase names no function in `func`"
         obstacles.append(texts.obstacle((key,), error, message))
@@ -226,13 +226,13 @@ def plan_phase(
     return planned._replace(
         unknown=tuple(unknown),
         accesses=tuple(merged(accesses or ())) if may_run else (),
-        may_make=may_run and _may_make(accesses),
+        may_create_objects=may_run and _may_create_objects(accesses),
         obstacles=tuple(obstacles),
         reads=tuple(texts.reads),
     )
 
 
-_OF_VERSIONS = (InvalidVersion, FunctionVersionNotFound, FunctionVersionRemoved)
+_VERSION_ERRORS = (InvalidVersion, FunctionVersionNotFound, FunctionVersionRemoved)
 
 
 def _problems_of_args(
@@ -250,13 +250,13 @@ def _problems_of_args(
 
 
 _REFERABLE = frozenset({"secrets", "configmaps", "*"})
-_ONLY_LOOKS = frozenset({"get", "list", "watch"})
+_READ_VERBS = frozenset({"get", "list", "watch"})
 # No controller creates Secrets for objects of these groups. Operators and cert-manager do so for
 # objects of other groups.
 _PLAIN_GROUPS = frozenset({"", "apps", "batch", "apps.openshift.io", "snapshot.storage.k8s.io"})
 
 
-def _may_make(accesses: tuple[Access, ...] | None) -> bool:
+def _may_create_objects(accesses: tuple[Access, ...] | None) -> bool:
     """Return whether a Secret or ConfigMap may exist after a phase that did not exist before.
 
     Created objects may create others, as may custom resources that are changed or deleted. A phase
@@ -265,7 +265,7 @@ def _may_make(accesses: tuple[Access, ...] | None) -> bool:
     """
     if not accesses:
         return True
-    changing = [access for access in accesses if not _ONLY_LOOKS.issuperset(access.verbs)]
+    changing = [access for access in accesses if not _READ_VERBS.issuperset(access.verbs)]
     return not changing or any(
         "create" in access.verbs
         or access.resource in _REFERABLE
@@ -306,7 +306,9 @@ _FACTS = {
     "Profile": "profile",
 }
 # Top-level values that exist only if the object of the action has that kind.
-_OF_OBJECT = frozenset({".StatefulSet", ".Deployment", ".DeploymentConfig", ".PVC", ".Namespace"})
+_OBJECT_ROOTS = frozenset(
+    {".StatefulSet", ".Deployment", ".DeploymentConfig", ".PVC", ".Namespace"}
+)
 
 # Functions that take seconds or return random values.
 _COSTLY = re.compile(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
@@ -335,13 +337,13 @@ def _origin_of(blueprint: Blueprint, name: str) -> Origin:
 class TextPlanner:
     """Renderer of all texts of a phase; collects obstacles and texts that are unknown yet."""
 
-    def __init__(self, base: Path, known: PlanBasis) -> None:
+    def __init__(self, base: Path, basis: PlanBasis) -> None:
         self.base = base
         self.unknown: list[Unknown] = []
         self.obstacles: list[Obstacle] = []
         self.reads: list[Read] = []
-        self._known = known
-        self._renderer = known.renderer.at(base)
+        self._basis = basis
+        self._renderer = basis.renderer.at(base)
         self._unrendered: set[str] = set()
         self._reported: set[tuple[Path, str]] = set()
 
@@ -401,18 +403,18 @@ class TextPlanner:
         if not is_template(text, engine):
             return text
         try:
-            reads = self._known.analysis.reads_in(text)
+            reads = self._basis.analysis.reads_in(text)
         except TemplateError as error:
             # The renderer explains syntax errors. It may also accept the text.
             self._render(text, path, error.reason)
             self._unrendered.add(text)
             return text
         self.reads += reads
-        is_without = self._known.params.facts.profile is None and path[:1] != ("if",)
+        is_without = self._basis.params.facts.profile is None and path[:1] != ("if",)
         if is_without and passes_profile_as_json(text, reads):
             # Not an error: Kanister passes `null` in this case as well.
             self.unknown.append(Unknown(text_of_path(path), (), NO_PROFILE))
-        after, why = _outputs_in(reads), _why_open(reads, self._known.open)
+        after, why = _outputs_in(reads), _why_open(reads, self._basis.open)
         if _COSTLY.search(text):
             why = why or "its result is generated when the phase runs"
         if after or why:
@@ -433,13 +435,13 @@ class TextPlanner:
         self, text: str, path: Path, reason: str = "", reads: Iterable[Read] = ()
     ) -> str | None:
         try:
-            return self._renderer.text(text, self._known.params, path)
+            return self._renderer.text(text, self._basis.params, path)
         except RenderFailed as failure:
             error = self._with_root(failure, reads)
-            is_soft = any(_is_below(read, self._known.soft) for read in reads)
+            is_soft = any(_is_below(read, self._basis.soft) for read in reads)
             is_static = isinstance(error.cause, TemplateParseError)
             is_wrong = (
-                self._known.is_whole
+                self._basis.has_all_inputs
                 or self._is_wrong_in_given(error, reads)
                 or self._fails_over_given(text, reads)
             )
@@ -456,7 +458,7 @@ class TextPlanner:
 
     def _with_root(self, error: RenderFailed, reads: Iterable[Read]) -> RenderFailed:
         """Name the missing root value if Jinja2's message only says that the value is none."""
-        facts = self._known.params.facts
+        facts = self._basis.params.facts
         for root, *below in (read.names for read in reads):
             words = f"{below[0]!r} is undefined in none" if below else ""
             is_none = root in _FACTS and getattr(facts, _FACTS[root]) is None
@@ -469,10 +471,10 @@ class TextPlanner:
         """Return whether a name is missing in an object that is given, and so stays missing."""
         missing, owner = self._missing_in(error)
         if owner == ".Options":
-            return bool(nearest(missing, self._known.unused))
-        if owner in _OF_OBJECT:
+            return bool(nearest(missing, self._basis.unused))
+        if owner in _OBJECT_ROOTS:
             # Without an object, the namespace is used in its place.
-            is_given = self._known.params.facts.namespace is None
+            is_given = self._basis.params.facts.namespace is None
             return is_given and any(
                 read.is_certain and f".{read.names[0]}" == owner for read in reads
             )
@@ -489,12 +491,12 @@ class TextPlanner:
         root, *below = read.names
         if root not in ROOTS or (root in _MAY_GROW and not below):
             return False
-        facts = self._known.params.facts
+        facts = self._basis.params.facts
         if root == "Object" and (facts.namespace is not None or below[:1] == ["status"]):
             return False  # the namespace is the substitute for a missing object
-        if f".{root}" in _OF_OBJECT and below[:1] not in (["Name"], ["Namespace"]):
+        if f".{root}" in _OBJECT_ROOTS and below[:1] not in (["Name"], ["Namespace"]):
             return False  # pods are created and deleted at any time
-        node: Any = self._known.params.root
+        node: Any = self._basis.params.root
         for name in read.names:
             try:
                 node = node[name]
@@ -514,7 +516,7 @@ class TextPlanner:
         """Check that the values of a read exist, in a text that cannot be rendered yet."""
         is_plain = read.is_certain and not read.indexed
         name = str(read) if self._renderer.engine is Engine.GO else _jinja_name(read)
-        is_later = read.names[0] in _OF_PHASES or _why_open([read], self._known.open)
+        is_later = read.names[0] in _PHASE_ROOTS or _why_open([read], self._basis.open)
         if is_plain and not is_later:
             # Keep the line number: the message includes it.
             self._render("\n" * (read.line - 1) + f"{{{{ {name} }}}}", path, "", [read])
@@ -525,7 +527,7 @@ def _jinja_name(read: Read) -> str:
     return root + "".join(f".{name}" if name.isidentifier() else f"[{name!r}]" for name in below)
 
 
-_OF_PHASES = frozenset({"Phases", "DeferPhase", "CurrentPhase"})
+_PHASE_ROOTS = frozenset({"Phases", "DeferPhase", "CurrentPhase"})
 
 
 def _is_below(read: Read, names: Iterable[tuple[str, ...]]) -> bool:

@@ -283,7 +283,7 @@ class PreparedAction:
             Params(fetched.facts),
             self._functions.load,
             open={**(_OF_CLUSTER if is_later else fetched.open), **over},
-            is_whole=True,
+            has_all_inputs=True,
             preferred=spec.preferred_version,
         )
         if surroundings.stores is not None:
