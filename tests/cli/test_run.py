@@ -734,5 +734,5 @@ def test_resume_does_not_create_a_missing_state_folder(
     folder = tmp_path / "nost"
     done = kanister("run", "--state", str(folder), *how)
     assert (done.code, done.out) == (1, "")
-    assert f"State folder {folder} is not there" in done.err
+    assert f"State folder {folder} does not exist" in done.err
     assert not folder.exists()
