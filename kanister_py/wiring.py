@@ -26,7 +26,7 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.versions.catalogue import Catalogue
 from kanister_py.core.versions.semver import Version
-from kanister_py.executor.loading import PluginBroken, load_function, load_functions
+from kanister_py.executor.loading import PluginBroken, load_function, load_functions, load_versions
 from kanister_py.functions.builtin import (
     BUILTIN_FUNCTIONS,
     DISTRIBUTION,
@@ -165,10 +165,12 @@ def register(function: _T, *, package: str = "local", release: str = "0.0.0") ->
 
     The class is a function, or lists the versions of one, including removed ones. Deprecations
     count in the releases of `package`, whose current release is `release`. Applies to runs that
-    start later. Raises RegistrationRefused without changing anything.
+    start later. Raises RegistrationRefused, or PluginBroken if code cannot be loaded, without
+    changing anything.
     """
     source = Source(package, release_of_text(release))
     _register(RegistryBuilder(read_functions().registry), source, [function])
+    load_versions(entries_of(function, source))
     _registered.append((source, function))
     read_functions.cache_clear()
     return function
@@ -189,9 +191,9 @@ def registry_of(*functions: Any, distribution: str = "local") -> Registry[Functi
     return builder.build()
 
 
-def check_everything(functions: Functions) -> Functions:
+def check_everything(functions: Functions, *, plugins_only: bool = False) -> Functions:
     """Load the code of all versions. Broken plugins are left out; errors in our code raise."""
-    registry, broken = load_functions(functions.registry)
+    registry, broken = load_functions(functions.registry, plugins_only=plugins_only)
     return Functions(registry, (*functions.broken, *broken))
 
 

@@ -19,6 +19,7 @@ from kanister_py.wiring import (
     build_functions,
     check_everything,
     read_functions,
+    register,
 )
 
 RECORD = """\
@@ -199,6 +200,22 @@ def test_a_plugin_whose_code_is_missing_is_left_out_when_everything_is_checked(
     assert "Absent v1.0.0: its code noisy_plugin.nowhere:Absent cannot be loaded" in str(
         checked.broken[0]
     )
+
+
+def test_plugins_are_loaded_without_the_code_of_built_in_functions(noisy: Path) -> None:
+    targets = {"Greet": {"v0.0.0": "noisy_plugin.nowhere:Absent"}}
+    plugins = [plugin("absent", "noisy_plugin:Absent")]
+    checked = check_everything(build_functions(record(), targets, plugins), plugins_only=True)
+    assert checked.registry.names == ("Greet",)
+    assert [error.plugin for error in checked.broken] == ["noisy_plugin"]
+
+
+def test_plugin_with_code_that_cannot_be_loaded_is_not_registered(noisy: Path) -> None:
+    import noisy_plugin  # type: ignore[import-not-found]  # written by the fixture
+
+    with pytest.raises(PluginBroken, match="Absent cannot be loaded"):
+        register(noisy_plugin.Absent)
+    assert "Absent" not in read_functions().registry
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def installed_functions(*, is_checked: bool = False) -> Functions:
-    """Read the functions; with `is_checked`, load their code and fail if it does not match."""
-    functions = read_functions()
-    if is_checked:
-        functions = check_everything(functions)
+    """Read the functions, and load the code of plugins.
+
+    With `is_checked`, load the built-in functions, too, and fail if they do not match their record.
+    """
+    functions = check_everything(read_functions(), plugins_only=not is_checked)
     for broken in functions.broken:
         say_warning(broken.message)
     return functions

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
+from inspect import isabstract
 from typing import Any
 
 from kanister_py.core.errors import FunctionVersionRemoved, KanisterError, UsageError
-from kanister_py.core.registry.declared import CatalogueMismatch
+from kanister_py.core.registry.declared import CatalogueMismatch, wrong_renames
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry, RegistryBuilder
 from kanister_py.core.versions.semver import parse_version
 
@@ -47,24 +49,32 @@ def load_function(entry: FunctionEntry) -> type[Any]:
 
 
 def load_functions(
-    registry: Registry[FunctionEntry],
+    registry: Registry[FunctionEntry], *, plugins_only: bool = False
 ) -> tuple[Registry[FunctionEntry], list[PluginBroken]]:
     """Load the code of all versions, and return the functions for which this works.
 
-    A mismatch of a built-in function is raised; errors of plugins are returned.
+    A mismatch of a built-in function is raised; errors of plugins are returned. With
+    `plugins_only`, the code of built-in functions is not loaded.
     """
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     broken = []
     for family in registry:
         try:
-            for entry in family:
-                if entry.target is not None:
-                    load_function(entry)
+            if not (plugins_only and family.candidates[0].source.is_ours):
+                load_versions(family.candidates)
         except PluginBroken as error:
             broken.append(error)
         else:
             builder.add(family.candidates, family.default)
     return builder.build(), broken
+
+
+def load_versions(entries: Sequence[FunctionEntry]) -> None:
+    """Load the code of all versions of a function, and check their renamed arguments."""
+    code = {entry.version: load_function(entry) for entry in entries if entry.target is not None}
+    problems = wrong_renames(entries, code)
+    if problems:
+        raise _mismatch(entries[0], "; ".join(problems), entries[0].function)
 
 
 def import_target(target: str) -> Any:
@@ -83,9 +93,9 @@ def _imported(entry: FunctionEntry) -> Any:
         raise _mismatch(entry, why) from error
 
 
-def _mismatch(entry: FunctionEntry, why: str) -> KanisterError:
+def _mismatch(entry: FunctionEntry, why: str, title: str = "") -> KanisterError:
     """Build the error for the built-in catalogue or for the package of a plugin."""
-    title = f"{entry.function} {entry.version}"
+    title = title or f"{entry.function} {entry.version}"
     if entry.source.is_ours:
         return CatalogueMismatch(title, why)
     return PluginBroken(entry.source.name, f"{title}: {why}")
@@ -102,6 +112,9 @@ def _difference(entry: FunctionEntry, loaded: Any) -> str:
         return f"the class {loaded.__qualname__} has the version {own}"
     if not callable(getattr(loaded, entry.kind.method, None)):
         return f"the class {loaded.__qualname__} has no method `{entry.kind.method}`"
+    if isabstract(loaded):
+        missing = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
+        return f"the class {loaded.__qualname__} lacks the methods {missing}"
     has_model = hasattr(getattr(loaded, "Args", None), "model_validate")
     if entry.kind is not FunctionKind.BLUEPRINT:
         return ""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kanister_py.executor.loading import PluginBroken, load_function
+from kanister_py.executor.loading import PluginBroken, load_function, load_functions
 from kanister_py.ports.function import Func
 from kanister_py.ports.models import Args
 from kanister_py.wiring import registry_of
@@ -47,6 +49,64 @@ def test_invalid_argument_models_are_errors_of_the_plugin() -> None:
         load_function(entry)
     assert "UnreadableArgs" in caught.value.message or "_Opaque" in caught.value.message
     assert "\n" not in caught.value.message
+
+
+RENAMED = """\
+from kanister_py import Func, VersionedFunc
+
+
+class Renaming(VersionedFunc):
+    name = "Renaming"
+    stable_version = "v0.2.0"
+    versions = {"v0.1.0": "renaming_of_test:RenamingOld", "v0.2.0": "renaming_of_test:RenamingNew"}
+    lifecycle = {
+        "releases": [{"version": "0.0.0"}],
+        "versions": {
+            "v0.1.0": {"since": "0.0.0", "replacement": "v0.2.0", "renamedArgs": {"a": "b"}},
+            "v0.2.0": {"since": "0.0.0"},
+        },
+    }
+
+
+class RenamingOld(Func):
+    name = "Renaming"
+
+    def exec(self, ctx, params, args):
+        return None
+
+
+class RenamingNew(RenamingOld):
+    pass
+
+
+class Abstract(Func):
+    name = "Abstract"
+
+
+class LazyAbstract(VersionedFunc):
+    name = "Abstract"
+    stable_version = "v0.1.0"
+    versions = {"v0.1.0": "renaming_of_test:Abstract"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Renaming", "local is broken: Renaming: renamedArgs of v0.1.0: v0.1.0 has no argument"),
+        ("LazyAbstract", "the class Abstract lacks the methods exec"),
+    ],
+)
+def test_classes_that_are_loaded_on_demand_are_checked_when_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    (tmp_path / "renaming_of_test.py").write_text(RENAMED)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry, broken = load_functions(
+        registry_of(getattr(import_module("renaming_of_test"), name), Plain)
+    )
+    assert registry.names == ("Plain",)
+    assert message in broken[0].message
 
 
 def test_loading_a_function_builds_its_model() -> None:

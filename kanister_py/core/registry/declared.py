@@ -5,17 +5,22 @@ A class has a name and `exec` or `run`, or a stable version and a mapping of ver
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kanister_py.core.errors import InvalidDocument, InvalidVersion, Unusable
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, Unusable, did_you_mean
 from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionKind,
     RegistrationRefused,
     Source,
 )
-from kanister_py.core.versions.catalogue import Catalogue, Lifecycle, parse_lifecycle
+from kanister_py.core.versions.catalogue import (
+    Catalogue,
+    Lifecycle,
+    parse_lifecycle,
+    wrong_releases,
+)
 from kanister_py.core.versions.deprecation import (
     Listing,
     Read,
@@ -24,7 +29,7 @@ from kanister_py.core.versions.deprecation import (
     wrong_stable,
 )
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
-from kanister_py.core.yaml.documents import text_of_path
+from kanister_py.core.yaml.documents import nearest, text_of_path
 
 
 class CatalogueMismatch(Unusable, reason="CatalogueMismatch"):
@@ -112,7 +117,46 @@ def _versioned_entries(
                 name, f"lifecycle lists {version}, which versions does not offer"
             )
         entries.append(entry)
+    problems = wrong_renames(entries, targets)
+    if problems:
+        raise RegistrationRefused(name, "; ".join(problems))
     return entries
+
+
+def wrong_renames(entries: Iterable[FunctionEntry], code: Mapping[Version, Any]) -> list[str]:
+    """List the renamed arguments that a version or its replacement does not have.
+
+    `code` has the classes by version; versions without a class, or with arbitrary arguments,
+    are not checked.
+    """
+    return [
+        f"renamedArgs of {entry.version}: {version} has no argument {argument!r}"
+        f"{did_you_mean(nearest(argument, names))}"
+        for entry in entries
+        for version, arguments in (
+            (entry.version, entry.listing.renamed_args.keys()),
+            (entry.listing.replacement, entry.listing.renamed_args.values()),
+        )
+        if version is not None
+        and (names := _argument_names(code.get(version), entry.kind)) is not None
+        for argument in arguments
+        if argument not in names
+    ]
+
+
+def _argument_names(code: Any, kind: FunctionKind) -> list[str] | None:
+    """Return the names that a class accepts as arguments, or None if they are unknown."""
+    model = getattr(code, "Args" if kind is FunctionKind.BLUEPRINT else "Input", None)
+    fields: Mapping[str, Any] | None = getattr(model, "model_fields", None)
+    if fields is None or getattr(model, "model_config", {}).get("extra") == "allow":
+        return None
+    return sorted(name for field in fields.items() for name in _names_of(*field))
+
+
+def _names_of(name: str, field: Any) -> Iterator[str]:
+    yield name
+    alias = field.validation_alias or field.alias
+    yield from map(str, getattr(alias, "choices", [alias] if alias else []))
 
 
 def _targets_of(declared: Any, name: str, kind: FunctionKind) -> dict[Version, Any]:
@@ -131,6 +175,8 @@ def _targets_of(declared: Any, name: str, kind: FunctionKind) -> dict[Version, A
                 raise RegistrationRefused(name, f"{version} is named {_name_of(target)}")
             if kind_of(target) is not kind:
                 raise RegistrationRefused(name, f"{version} is not a function for {kind.plural}")
+            if not _has_method(target, kind.method):
+                raise RegistrationRefused(name, f"{version} has no method `{kind.method}`")
             _check_models(target, name, kind)
         targets[version] = target
     # A class with its own method is also v0.0.0, unless `versions` lists another class for it.
@@ -170,6 +216,10 @@ def _lifecycle_of(declared: Any, name: str, release: Version) -> Lifecycle:
 
     releases = [release.version for release in lifecycle.releases]
     problems = [
+        f"{text_of_path(('lifecycle', *place))}: {message}"
+        for place, message in wrong_releases(lifecycle.releases)
+    ]
+    problems += [
         f"{text_of_path(('lifecycle', 'versions', str(place[0]), *place[1:]))}: {message}"
         for place, message in wrong_listings(lifecycle.versions, releases, release, find)
     ]

@@ -13,7 +13,7 @@ from typing import Final
 
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.registry.entries import FunctionRevision, Origin, Source
-from kanister_py.core.versions.catalogue import Lifecycle, parse_lifecycle
+from kanister_py.core.versions.catalogue import Lifecycle, parse_lifecycle, wrong_releases
 from kanister_py.core.versions.deprecation import Listing, Read, wrong_listings
 from kanister_py.core.yaml.documents import parse_document
 
@@ -27,6 +27,9 @@ def read_lifecycle(text: str) -> Lifecycle:
     lifecycle = parse_lifecycle(document.value, LIFECYCLE)
     releases = [release.version for release in lifecycle.releases]
     problems = [
+        document.problem(path, message) for path, message in wrong_releases(lifecycle.releases)
+    ]
+    problems += [
         document.problem(("versions", str(where[0]), *where[1:]), message)
         for where, message in wrong_listings(lifecycle.versions, releases, releases[0], _unread)
     ]

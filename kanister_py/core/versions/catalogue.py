@@ -6,7 +6,7 @@ reused, so removed versions stay listed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date as Date  # noqa: N812 # a field is called date
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -267,7 +267,7 @@ def _problems_of(
 
     Parts with other problems do not count as missing.
     """
-    yield from _wrong_releases(catalogue)
+    yield from wrong_releases(catalogue.releases)
     releases = [listed.version for listed in catalogue.releases]
 
     def find(read: Read) -> Listing | None:
@@ -315,8 +315,9 @@ def _wrong_annotations(
             yield key, f"Unknown annotation; did you mean {STABLE_ANNOTATION}?"
 
 
-def _wrong_releases(catalogue: Catalogue) -> Iterator[_Problem]:
-    for index, (before, here) in enumerate(pairwise(catalogue.releases), 1):
+def wrong_releases(releases: Sequence[Release]) -> Iterator[_Problem]:
+    """Yield problems with the order of releases."""
+    for index, (before, here) in enumerate(pairwise(releases), 1):
         if here.version <= before.version:
             message = (
                 f"Release {here.version.bare} is listed after {before.version.bare}; "

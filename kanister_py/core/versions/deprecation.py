@@ -224,5 +224,8 @@ def wrong_stable(
     if stable.is_prerelease:
         yield f"The stable version {stable} is a pre-release"
     listing = listings.get(stable)
-    if listing is not None and support_of(listing, release) is Support.REMOVED:
+    support = support_of(listing, release) if listing is not None else Support.SERVED
+    if support is Support.REMOVED:
         yield f"The stable version {stable} is removed"
+    elif support is Support.DEPRECATED:
+        yield f"The stable version {stable} is deprecated; make another version the stable one"

@@ -6,7 +6,14 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import BaseModel, Field
 
-from kanister_py import Args, CompositionFunction, Func, PhaseContext, VersionedCompositionFunction
+from kanister_py import (
+    Args,
+    CompositionFunction,
+    Func,
+    PhaseContext,
+    VersionedCompositionFunction,
+    VersionedFunc,
+)
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.declared import entries_of
 from kanister_py.core.registry.entries import FunctionKind, RegistrationRefused, Source
@@ -81,6 +88,100 @@ def test_versions_of_a_function_must_have_the_same_kind() -> None:
 
     with pytest.raises(RegistrationRefused, match="not a function for compositions"):
         entries_of(Mixed, ACME)
+
+
+class NotifyArgs(Args):
+    to_address: str
+
+
+class NotifyNewArgs(Args):
+    recipient: str
+
+
+class NotifyOld(Func):
+    name = "Notify"
+    Args = NotifyArgs
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        return None
+
+
+class NotifyNew(Func, parent=NotifyOld):
+    Args = NotifyNewArgs
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        return None
+
+
+class WithoutExec:
+    name = "Notify"
+    Args = NotifyArgs
+
+
+class AbstractNotify(Func):
+    name = "Notify"
+    Args = NotifyArgs
+
+
+def notify(
+    new: type = NotifyNew,
+    releases: tuple[str, ...] = ("1.0.0", "1.1.0", "1.2.0"),
+    renamed: Mapping[str, str] | None = None,
+    stable: Mapping[str, str] | None = None,
+) -> type[VersionedFunc]:
+    old = {"since": "1.0.0", "deprecatedIn": "1.0.0", "replacement": "v0.2.0"}
+
+    class Notify(VersionedFunc):
+        name = "Notify"
+        stable_version = "v0.2.0"
+        versions: ClassVar = {"v0.1.0": NotifyOld, "v0.2.0": new}
+        lifecycle: ClassVar = {
+            "releases": [{"version": release} for release in releases],
+            "versions": {
+                "v0.1.0": {**old, "renamedArgs": renamed or {"toAddress": "recipient"}},
+                "v0.2.0": {"since": "1.0.0", **(stable or {})},
+            },
+        }
+
+    return Notify
+
+
+def test_function_with_renamed_arguments_is_registered() -> None:
+    entries = entries_of(notify(), ACME)
+    assert sorted(str(entry.version) for entry in entries) == ["v0.1.0", "v0.2.0"]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        pytest.param(
+            notify(stable={"deprecatedIn": "1.0.0"}),
+            "The stable version v0.2.0 is deprecated; make another version the stable one",
+            id="deprecated stable version",
+        ),
+        pytest.param(
+            notify(releases=("1.1.0", "1.0.0")),
+            "lifecycle.releases[1].version: Release 1.0.0 is listed after 1.1.0",
+            id="releases out of order",
+        ),
+        pytest.param(
+            notify(renamed={"toAdress": "recipient"}),
+            "renamedArgs of v0.1.0: v0.1.0 has no argument 'toAdress'; did you mean toAddress",
+            id="renamed argument that does not exist",
+        ),
+        pytest.param(
+            notify(renamed={"toAddress": "recipients"}),
+            "renamedArgs of v0.1.0: v0.2.0 has no argument 'recipients'; did you mean recipient?",
+            id="new name that does not exist",
+        ),
+        pytest.param(notify(WithoutExec), "v0.2.0 has no method `exec`", id="class without exec"),
+        pytest.param(notify(AbstractNotify), "v0.2.0 has no method `exec`", id="abstract class"),
+    ],
+)
+def test_invalid_versions_are_refused(function: type[VersionedFunc], message: str) -> None:
+    with pytest.raises(RegistrationRefused) as caught:
+        entries_of(function, ACME)
+    assert message in caught.value.message
 
 
 def test_blueprint_cannot_call_a_composition_function() -> None:

@@ -194,6 +194,12 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
             id="a stable version that is removed",
         ),
         pytest.param(
+            f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.2.0, {STABLE}}}",
+            "functions.KubeTask.versions",
+            "The stable version v0.0.0 is deprecated; make another version the stable one",
+            id="a stable version that is deprecated",
+        ),
+        pytest.param(
             "v0.1.0: {since: 0.1.0}",
             "functions.KubeTask.versions",
             "No version is stable and there is no v0.0.0: phases without a version "
@@ -332,8 +338,9 @@ def test_stable_mark_moves_only_from_a_deprecated_version() -> None:
 
 
 def test_deprecation_window_is_never_shortened() -> None:
-    before = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0, {STABLE}}}")
-    after = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.4.0, {STABLE}}}")
+    stable = f"v0.1.0: {{since: 0.1.0, {STABLE}}}"
+    before = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0}}\n{stable}")
+    after = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.4.0}}\n{stable}")
     assert "was promised until 0.5.0" in str(changes_refused(before, after)[0])
 
 
