@@ -120,7 +120,7 @@ def object_stores(locations: Path | None = None) -> ObjectStores:
 
 @lru_cache(maxsize=1)
 def read_functions() -> Functions:
-    """Register the built-in functions, those of installed plugins, and those of this program."""
+    """Register the functions that are built in, of installed plugins, and of this program."""
     functions = build_functions(read_catalogue())
     builder = RegistryBuilder(functions.registry)
     for source, function in _registered:

@@ -15,8 +15,8 @@ MIN_LENGTH: Final = 6
 MASK: Final = "***"
 
 
-# Longer secrets are files: their lines are masked separately, and encoded forms are those of the
-# complete file.
+# Longer secrets are files: their lines are masked separately, and only the complete text
+# is searched in encoded forms.
 _MAX_LINES_IN_FORMS: Final = 64
 _MAX_LENGTH_IN_FORMS: Final = 16 << 10
 _MAX_SEARCHED: Final = 64

@@ -473,7 +473,7 @@ class TextPlanner:
         if owner == ".Options":
             return bool(nearest(missing, self._basis.unused))
         if owner in _OBJECT_ROOTS:
-            # Without an object, the namespace is used in its place.
+            # Without an object, the namespace is used as the object.
             is_given = self._basis.params.facts.namespace is None
             return is_given and any(
                 read.is_certain and f".{read.names[0]}" == owner for read in reads

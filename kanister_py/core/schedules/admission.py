@@ -1,4 +1,4 @@
-"""Admission of Schedules: invalid ones, and those that never fire, are rejected."""
+"""Admission of Schedules: rejects Schedules that are invalid or never fire."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class ObjectNeed(NamedTuple):
 class ActionNeeds(NamedTuple):
     """Objects that must be read for the object of an action.
 
-    With a `workload`, its pods are needed as well: those that match the selector of the object, and
+    With a `workload`, its pods that match the selector of the object are needed as well, and
     the `owners` between the object and its pods.
     """
 

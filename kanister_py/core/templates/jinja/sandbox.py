@@ -20,7 +20,7 @@ from kanister_py.gotemplate.times import TIME, Time
 
 
 class BlueprintContext(JinjaContext):
-    """Names in one execution: those that the template sets, then the parameters."""
+    """Names in one execution: variables of the template, then the parameters."""
 
     go: Context
     """Context for functions of Go templates."""
