@@ -178,6 +178,10 @@ class ActionSetReconciler:
         if active.is_resumed:
             self._tidying.sweep(key, active.uid, run.status)
         active.writer.remove_finalizer()
+        self._forget(key, active)
+
+    def _forget(self, key: ObjectKey, active: ActiveRun) -> None:
+        """Drop a run that must not be resumed, and queue the ActionSets that waited for it."""
         with self._lock:
             self._ended[key] = active.uid
             self._active.pop(key, None)
@@ -185,7 +189,7 @@ class ActionSetReconciler:
         if cached is None:
             self._queue.drop(key)
         if not isinstance(cached, Live) or cached.uid != active.uid:
-            # The watch has reported the final status already.
+            # The watch has reported the end or the deletion already.
             with self._lock:
                 self._ended.pop(key, None)
             if isinstance(cached, Live):
@@ -205,6 +209,10 @@ class ActionSetReconciler:
         if run.is_at_work:
             # An attempt must not be started twice, not even by the same process.
             queue.add_after(key, _RETRY_SECONDS)
+            return
+        if active.writer.is_gone:
+            _LOG.info("The run of ActionSet %s stops, because the ActionSet was deleted", key)
+            self._forget(key, active)
             return
         with self._lock:
             self._active.pop(key, None)

@@ -18,7 +18,13 @@ from functools import partial
 from threading import Condition, RLock
 from typing import Any, Final
 
-from kanister_py.core.actionsets.outcomes import Begun, Launched, Outcome, PhaseProgressed
+from kanister_py.core.actionsets.outcomes import (
+    Begun,
+    Launched,
+    Outcome,
+    PhaseProgressed,
+    PhaseStarted,
+)
 from kanister_py.core.actionsets.partitions import partition_of
 from kanister_py.core.actionsets.status import FINAL, State, Status, parse_status
 from kanister_py.core.actionsets.stored_status import (
@@ -37,6 +43,7 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
+from kanister_py.core.kube.parts import status_of
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.retries import NO_LIMIT, RetryRule, call_with_retries
 from kanister_py.ports.clock import Clock, pause
@@ -56,9 +63,10 @@ class StatusWriter:
 
     Every write replaces the version that the last write returned. If another client has changed
     other fields in between, the write is repeated on the new version. If it has changed the
-    status, another controller is active, and this writer stops. Writes to a deleted object are
-    ignored. Every status except a pending one records the partition, so that the first write of
-    a run claims it.
+    status, another controller is active, and this writer stops. Every status except a pending
+    one records the partition, so that the first write of a run claims it. If the object is gone
+    before that, no phase may start. Later writes to a deleted object are ignored: its run is
+    cancelled, and must still clean up.
     """
 
     def __init__(
@@ -86,6 +94,7 @@ class StatusWriter:
         self._deferred: Status | None = None
         self._wrote_at = float("-inf")
         self._has_written = False
+        self._is_claimed = status_of(obj).get("state") == State.RUNNING
         self._wants_finalizer = False
         self.is_gone = False
         self.writes = 0
@@ -112,7 +121,10 @@ class StatusWriter:
         must_last: bool,  # noqa: ARG002 - the API server persists every write
         is_followed: bool = False,
     ) -> None:
-        """Write the status after an outcome, or defer it to the next write."""
+        """Write the status after an outcome, or defer it to the next write.
+
+        Raises `JournalUnwritable` also if the ActionSet was deleted before its first phase.
+        """
         with self._lock:
             if isinstance(outcome, Begun):
                 self._wants_finalizer = self.needs_finalizer(outcome)
@@ -129,6 +141,11 @@ class StatusWriter:
                         self._on_deferred(left)
                         return
             self._write_deferred()
+            if isinstance(outcome, PhaseStarted) and self.is_gone and not self._is_claimed:
+                raise JournalUnwritable(
+                    f"the status of {self.name}",
+                    f"ActionSet {self.name} was deleted before its first phase started",
+                )
 
     def catch_up(self) -> None:
         """Write a deferred status, because no further write follows."""
@@ -170,6 +187,8 @@ class StatusWriter:
         self._deferred = None
         self._wrote_at = self._clock.monotonic()
         self._has_written = True
+        if status.state is State.RUNNING and not self.is_gone:
+            self._is_claimed = True
 
     # One write with its retries
 

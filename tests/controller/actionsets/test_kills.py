@@ -131,17 +131,7 @@ class Kills:
         controller.kill()
 
     def pods(self) -> list[Any]:
-        """Return the pods whose ActionSet exists.
-
-        A pod that is created just after its ActionSet was deleted is left to the garbage
-        collector of a real cluster, which the cluster in memory lacks for such objects.
-        """
-        uids = {obj["metadata"]["uid"] for obj in self.env.cluster.list(ACTION_SETS).items}
-        return [
-            pod
-            for pod in self.env.cluster.list(PODS).items
-            if pod["metadata"]["ownerReferences"][0]["uid"] in uids
-        ]
+        return self.env.cluster.list(PODS).items
 
     def table(self) -> dict[str, int]:
         """Count runs, effects, and errors such as lost or repeated effects."""

@@ -9,8 +9,8 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.actionsets.status import StatusWriter
-from kanister_py.core.actionsets.outcomes import PhaseProgressed
-from kanister_py.core.actionsets.status import Place, State, Status, parse_status
+from kanister_py.core.actionsets.outcomes import PhaseProgressed, PhaseStarted
+from kanister_py.core.actionsets.status import DEFER, Place, State, Status, parse_status
 from kanister_py.core.actionsets.stored_status import (
     STATUS_ANNOTATION,
     read_status,
@@ -142,6 +142,36 @@ def test_an_actionset_that_replaced_ours_is_not_touched(cluster: MemoryCluster) 
     writer.put(RUNNING)
     assert writer.is_gone
     assert "status" not in cluster.get(ACTION_SETS, "one", namespace="default")
+
+
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["deleted", "replaced"])
+def test_the_first_phase_of_a_deleted_actionset_may_not_start(
+    cluster: MemoryCluster, is_replaced: bool
+) -> None:
+    cluster.create(actionset())
+    clock = FakeClock()
+    writer = writer_of(cluster, clock)
+    cluster.delete(ACTION_SETS, "one", namespace="default")
+    if is_replaced:
+        cluster.create(actionset())
+    for _ in range(2):
+        with pytest.raises(JournalUnwritable, match="deleted before its first phase"):
+            writer.write(PhaseStarted(clock.now(), Place(0, 0), 1), RUNNING, must_last=False)
+
+
+@pytest.mark.parametrize("is_resumed", [False, True], ids=["same process", "resumed"])
+def test_a_run_that_has_started_can_clean_up_after_its_actionset_is_gone(
+    cluster: MemoryCluster, is_resumed: bool
+) -> None:
+    cluster.create(actionset())
+    clock = FakeClock()
+    writer = writer_of(cluster, clock)
+    writer.write(PhaseStarted(clock.now(), Place(0, 0), 1), RUNNING, must_last=False)
+    if is_resumed:
+        writer = writer_of(cluster, clock)
+    cluster.delete(ACTION_SETS, "one", namespace="default")
+    writer.write(PhaseStarted(clock.now(), Place(0, DEFER), 1), RUNNING, must_last=False)
+    assert writer.is_gone
 
 
 def test_progress_is_written_at_intervals_and_never_lost(cluster: MemoryCluster) -> None:

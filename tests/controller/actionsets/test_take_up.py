@@ -24,6 +24,7 @@ from tests.controller.conftest import (
     blueprint,
     definitions,
     phase,
+    until,
 )
 
 
@@ -43,6 +44,47 @@ class Paused:
             self.came.set()
             assert self.go.wait(PATIENCE_SECONDS)
         return self._cluster.create(obj, **options)
+
+
+class DeletedBeforeFirstWrite:
+    """A cluster on which an ActionSet is deleted just before its first write.
+
+    With `is_replaced`, another one of the same name is created. `effects` are the kinds of the
+    objects that phases create.
+    """
+
+    def __init__(self, cluster: MemoryCluster, *, is_replaced: bool) -> None:
+        self._cluster = cluster
+        self._is_replaced = is_replaced
+        self.uid = ""
+        self.effects: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def create(self, obj: Any, **options: Any) -> Any:
+        if obj["kind"] in ("Pod", "ConfigMap"):
+            self.effects.append(obj["kind"])
+        return self._cluster.create(obj, **options)
+
+    def patch(self, resource: Any, *args: Any, **options: Any) -> Any:
+        if resource == ACTION_SETS:
+            self._delete()
+        return self._cluster.patch(resource, *args, **options)
+
+    def replace_status(self, obj: Any, **options: Any) -> Any:
+        if obj["kind"] == "ActionSet":
+            self._delete()
+        return self._cluster.replace_status(obj, **options)
+
+    def _delete(self) -> None:
+        if self.uid:
+            return
+        stored = self._cluster.get(ACTION_SETS, "one", namespace="default")
+        self.uid = stored["metadata"]["uid"]
+        self._cluster.delete(ACTION_SETS, "one", namespace="default")
+        if self._is_replaced:
+            self._cluster.create(actionset(blueprint="other"))
 
 
 def patch_spec(env: Environment, **spec: Any) -> None:
@@ -171,3 +213,25 @@ def test_a_suspended_run_finishes_its_phase_and_starts_no_other_when_it_is_resum
     assert [entry["state"] for entry in phases] == ["complete", "pending"]
     patch_spec(env, suspend=False)
     env.until_state("complete")
+
+
+@pytest.mark.parametrize("env", ["ours", "kanisters"], indirect=True)
+@pytest.mark.parametrize("has_cleanup", [True, False], ids=["finalizer", "no finalizer"])
+def test_an_actionset_deleted_before_its_first_write_has_no_effects(
+    env: Environment, has_cleanup: bool
+) -> None:
+    tidy = phase("Once", "tidy", args={"name": "tidy"}) if has_cleanup else None
+    env.create(blueprint(phase("Leaves"), deferred=tidy), actionset())
+    cluster = DeletedBeforeFirstWrite(env.cluster, is_replaced=False)
+    controller = env.controller(cluster)
+    until(lambda: bool(cluster.uid) and not controller.active_runs)
+    assert cluster.effects == []
+
+
+def test_an_actionset_that_replaced_a_deleted_one_runs_alone(env: Environment) -> None:
+    other = blueprint(phase("Once", args={"name": "other"}), name="other")
+    env.create(blueprint(phase("Stays")), other, actionset())
+    cluster = DeletedBeforeFirstWrite(env.cluster, is_replaced=True)
+    env.controller(cluster)
+    env.until_state("complete")
+    assert cluster.effects == ["ConfigMap"]
