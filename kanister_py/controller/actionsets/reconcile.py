@@ -286,6 +286,10 @@ class ActionSetReconciler:
         active = self._starter.make_run(key, obj, writer, planned)
         with self._lock:
             self._active[key] = active
+        now = self._store.get(key)
+        if now is None or now.uid != active.uid:
+            # When the deletion was reported, there was no run yet that could be cancelled.
+            self._queue.add(key)
         active.run.begin(active.host)
 
     def _refuse(

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from threading import Event
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pytest
 
 from kanister_py.core.actionsets.stored_status import read_status_data
-from kanister_py.core.kube.resources import ACTION_SETS, PODS
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
@@ -85,6 +85,57 @@ class DeletedBeforeFirstWrite:
         self._cluster.delete(ACTION_SETS, "one", namespace="default")
         if self._is_replaced:
             self._cluster.create(actionset(blueprint="other"))
+
+
+class ReportedDeletions:
+    """A watch that sets an event once the deletion of an object has been processed."""
+
+    def __init__(self, watch: Any, is_processed: Event) -> None:
+        self._watch = watch
+        self._is_processed = is_processed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._watch, name)
+
+    def __enter__(self) -> Self:
+        self._watch.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._watch.__exit__(*error)
+
+    def __iter__(self) -> Iterator[Any]:
+        for event in self._watch:
+            yield event
+            if event.type == "DELETED":
+                self._is_processed.set()
+
+
+class DeletedDuringPlanning:
+    """A cluster on which an ActionSet is deleted, and the watch reports that, during planning."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self._is_processed = Event()
+        self.has_run_written = Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def watch(self, resource: Any, **options: Any) -> Any:
+        watch = self._cluster.watch(resource, **options)
+        return ReportedDeletions(watch, self._is_processed) if resource == ACTION_SETS else watch
+
+    def get(self, resource: Any, *args: Any, **options: Any) -> Any:
+        if resource == BLUEPRINTS:
+            self._cluster.delete(ACTION_SETS, "one", namespace="default")
+            assert self._is_processed.wait(PATIENCE_SECONDS)
+        return self._cluster.get(resource, *args, **options)
+
+    def replace_status(self, obj: Any, **options: Any) -> Any:
+        if obj["kind"] == "ActionSet":
+            self.has_run_written.set()
+        return self._cluster.replace_status(obj, **options)
 
 
 def patch_spec(env: Environment, **spec: Any) -> None:
@@ -235,3 +286,13 @@ def test_an_actionset_that_replaced_a_deleted_one_runs_alone(env: Environment) -
     env.controller(cluster)
     env.until_state("complete")
     assert cluster.effects == ["ConfigMap"]
+
+
+def test_a_suspended_actionset_deleted_while_its_run_is_planned_does_not_stay_active(
+    env: Environment,
+) -> None:
+    env.create(blueprint(phase("Echo")), actionset(suspend=True))
+    cluster = DeletedDuringPlanning(env.cluster)
+    controller = env.controller(cluster)
+    assert cluster.has_run_written.wait(PATIENCE_SECONDS)
+    until(lambda: not controller.active_runs)
