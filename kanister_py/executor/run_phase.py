@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ValidationError
 
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, PhaseError, Place
@@ -17,17 +19,21 @@ from kanister_py.core.errors import (
     KanisterError,
     TransientError,
     UsageError,
+    did_you_mean,
 )
 from kanister_py.core.templates.facts import needs_of_phase
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
-from kanister_py.core.yaml.documents import Path
+from kanister_py.core.yaml.documents import Path, nearest, text_of_path
 from kanister_py.core.yaml.weak import decode_args
 from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.executor.preflight import ActionRefused
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func, OnRestart, interrupted
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000
@@ -118,8 +124,9 @@ def _attempt(work: PhaseWork, params: Params, context: RunningPhase) -> Result:
     if not function.renders_own_args:
         args = renderer.args(phase.args, params, (*path, "args"))
     decoded = decode_args(function.Args, args, function.name)
-    output = function().exec(context, params, decoded)
-    return Completed(_checked_output(function.name, output))
+    output = _json_output(function.name, function().exec(context, params, decoded))
+    _check_declared(function, output)
+    return Completed(output)
 
 
 def enter(
@@ -176,7 +183,40 @@ def phase_error_of(
     )
 
 
-def _checked_output(function: str, output: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _check_declared(function: type[Func], output: Mapping[str, Any]) -> None:
+    """Check outputs against the model `Outputs`. Raises an error that names every problem.
+
+    The outputs themselves stay as they are: values are neither converted nor completed.
+    """
+    validate = getattr(function.Outputs, "model_validate", None)
+    if validate is None:
+        return
+    try:
+        validate(output)
+    except ValidationError as error:
+        # Values may be secret, so the message leaves them out.
+        problems = [
+            _output_problem(detail, function.Outputs)
+            for detail in error.errors(include_url=False, include_input=False)
+        ]
+        raise UsageError(
+            f"{function.name}: its outputs do not match its model `Outputs`: {'; '.join(problems)}",
+            reason="FunctionFailed",
+        ) from None
+
+
+def _output_problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    path = text_of_path(detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        names = [field.alias or name for name, field in model.model_fields.items()]
+        return f"{path} is not declared{did_you_mean(nearest(path, names))}"
+    if detail["type"] == "missing":
+        return f"{path} is missing"
+    message = detail["msg"]
+    return f"{path}: {message[:1].lower()}{message[1:]}" if path else message
+
+
+def _json_output(function: str, output: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return outputs as JSON values, or raise an error that names the invalid one."""
     if output is None:
         return {}

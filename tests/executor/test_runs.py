@@ -12,8 +12,9 @@ from threading import Event
 from typing import Any
 
 import pytest
+from pydantic import Field
 
-from kanister_py import Args, Func, OnRestart, PhaseContext, run
+from kanister_py import Args, Func, OnRestart, Outputs, PhaseContext, run
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import parse_actionset
@@ -184,6 +185,53 @@ def test_an_error_names_place_and_reason_and_masks_secrets() -> None:
     assert (error["action"], error["phase"], error["attempt"]) == ("act", "login", 1)
     assert error["logTail"] == ["logging in with ***"]
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
+
+
+class Declares(Func):
+    """Returns its options as outputs, of which two are declared."""
+
+    name = "Declares"
+
+    class Args(Args):
+        outputs: dict[str, Any] = Field(default={})
+
+    class Outputs(Outputs):
+        backup_size: int
+        path: str = ""
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
+        return dict(args.outputs)
+
+
+def test_declared_outputs_are_kept_as_returned() -> None:
+    phase = {"func": "Declares", "name": "p", "args": {"outputs": {"backupSize": "3"}}}
+    execution = run(blueprint(phase), "act", functions=[Declares]).wait()
+    assert execution.is_complete, execution.error
+    assert execution.outputs["p"] == {"backupSize": "3"}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "problem"),
+    [
+        pytest.param({}, "backupSize is missing", id="a missing output"),
+        pytest.param(
+            {"backupSize": 3, "pth": "a"},
+            "pth is not declared; did you mean path?",
+            id="a near name",
+        ),
+        pytest.param(
+            {"backupSize": "much"}, "backupSize: input should be a valid integer", id="type"
+        ),
+    ],
+)
+def test_outputs_that_differ_from_their_model_fail_the_phase(
+    outputs: dict[str, Any], problem: str
+) -> None:
+    phase = {"func": "Declares", "name": "p", "args": {"outputs": outputs}}
+    status = run(blueprint(phase), "act", functions=[Declares]).wait().status
+    assert status["error"]["reason"] == "FunctionFailed"
+    assert problem in status["error"]["message"]
+    assert "much" not in status["error"]["message"]
 
 
 class TakesSwitches(Func):
