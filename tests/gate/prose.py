@@ -14,6 +14,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -52,6 +53,7 @@ class Hit(NamedTuple):
         return f"{self.file}:{self.line}: {self.text}"
 
 
+@cache
 def hits_of(path: Path) -> list[Hit]:
     """Return the hits of a Python source or a Markdown page."""
     if path.suffix == ".md":
