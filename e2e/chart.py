@@ -19,7 +19,7 @@ import yaml
 from e2e.cluster.client import ApiFailed
 from e2e.cluster.local import LocalCluster
 from e2e.conftest import make_namespace
-from e2e.test_controller import until
+from e2e.controllers import until
 from kanister_py.executor.install_definitions import read_definitions
 from tests.conftest import REPOSITORY
 from tests.ports import free_port

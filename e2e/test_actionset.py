@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from e2e.cluster.client import ApiClient
-from e2e.test_controller import Place, install_definitions, until
+from e2e.controllers import Place, install_definitions, until
 from tests.conftest import CommandLine
 
 

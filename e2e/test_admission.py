@@ -19,7 +19,7 @@ import pytest
 
 from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.conftest import Kubectl
-from e2e.test_controller import install_definitions, until
+from e2e.controllers import install_definitions, until
 from kanister_py.executor.install_definitions import read_definitions
 from tests.ports import free_port
 

@@ -26,8 +26,8 @@ from e2e.chart import (
     waits_for_the_gate,
 )
 from e2e.cluster.client import ApiFailed
+from e2e.composite_objects import composition, definition, template_step, thing
 from e2e.conftest import Kubectl
-from e2e.test_compositions import composition, definition, template_step, thing
 from kanister_py.core.actionsets.failure_notices import NOTIFY
 from kanister_py.executor.install_definitions import read_definitions
 from tests.conftest import REPOSITORY, CommandLine

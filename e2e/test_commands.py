@@ -16,7 +16,7 @@ from e2e.cluster.certificates import CertificateAuthority
 from e2e.cluster.client import ApiClient
 from e2e.cluster.local import LocalCluster, free_ports
 from e2e.conftest import Kubectl
-from e2e.test_controller import GROUP, install_definitions
+from e2e.controllers import GROUP, install_definitions
 from tests.conftest import REPOSITORY, CommandLine
 
 BLUEPRINT = """\

@@ -24,6 +24,15 @@ from e2e.cluster.local import LocalCluster
 from e2e.cluster.network import pod_network
 from e2e.cluster.programs import Programs
 from e2e.cluster.standing import own_folder
+from e2e.composite_objects import (
+    PATIENCE_SECONDS,
+    claimed_stores,
+    composition,
+    definition,
+    template_step,
+    thing,
+    until,
+)
 from e2e.conftest import Kubectl, make_namespace
 from e2e.node.node import E2ENode
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
@@ -39,19 +48,6 @@ SYSTEM = "kanister-py"
 EXTENSIONS = "/apis/apiextensions.crossplane.io/v1"
 PACKAGES = "/apis/pkg.crossplane.io/v1"
 THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
-PATIENCE_SECONDS = 180.0
-
-
-def until(wanted: Callable[[], Any], what: Callable[[], str], seconds: float = 0) -> Any:
-    """Call a function repeatedly until its result is true, and return the result."""
-    end = time.monotonic() + (seconds or PATIENCE_SECONDS)
-    while time.monotonic() < end:
-        with suppress(ApiFailed, ApiUnreachable):
-            answer = wanted()
-            if answer:
-                return answer
-        time.sleep(0.05)
-    raise AssertionError(f"it never came to be: {what()}")
 
 
 class Place:
@@ -255,25 +251,6 @@ def place(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
             new_place.stop()
 
 
-def definition() -> dict[str, Any]:
-    properties = {"colour": {"type": "string"}, "note": {"type": "string"}}
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "properties": properties}},
-    }
-    version = {"name": "v1alpha1", "served": True, "referenceable": True}
-    return {
-        "apiVersion": "apiextensions.crossplane.io/v2",
-        "kind": "CompositeResourceDefinition",
-        "metadata": {"name": "xthings.example.org"},
-        "spec": {
-            "group": "example.org",
-            "names": {"kind": "XThing", "plural": "xthings"},
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 def runtime_config() -> dict[str, Any]:
     """Return the command of a function's image: the node of these tests has no images."""
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
@@ -302,67 +279,8 @@ def runtime_config() -> dict[str, Any]:
     }
 
 
-def composition(name: str, *steps: dict[str, Any], **labels: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "apiextensions.crossplane.io/v1",
-        "kind": "Composition",
-        "metadata": {"name": name, "labels": {"uses": name, **labels}},
-        "spec": {
-            "compositeTypeRef": {"apiVersion": "example.org/v1alpha1", "kind": "XThing"},
-            "mode": "Pipeline",
-            "pipeline": list(steps),
-        },
-    }
-
-
-def claimed_stores(*steps: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return a kind with claims and a Composition for it, with the path of each."""
-    legacy = definition()
-    legacy["apiVersion"] = "apiextensions.crossplane.io/v1"
-    legacy["metadata"] = {"name": "xstores.example.org"}
-    names = {"kind": "XStore", "plural": "xstores"}
-    claims = {"kind": "Store", "plural": "stores"}
-    legacy["spec"].update(names=names, claimNames=claims, scope="LegacyCluster")
-    composed = composition("stores", *steps)
-    composed["spec"]["compositeTypeRef"]["kind"] = "XStore"
-    extensions = "/apis/apiextensions.crossplane.io/v1"
-    return [
-        (f"{extensions}/compositeresourcedefinitions", legacy),
-        (f"{extensions}/compositions", composed),
-    ]
-
-
-def template_step(text: str) -> dict[str, Any]:
-    manifest = (
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n"
-        "    gotemplating.fn.crossplane.io/composition-resource-name: one\n"
-        '    gotemplating.fn.crossplane.io/ready: "True"\n'
-        f"data:\n  text: {text}\n"
-    )
-    return {
-        "step": "template",
-        "functionRef": {"name": "function-go-templating"},
-        "input": {
-            "apiVersion": "gotemplating.fn.crossplane.io/v1beta1",
-            "kind": "GoTemplate",
-            "source": "Inline",
-            "inline": {"template": manifest},
-        },
-    }
-
-
 def colour_step(**more: Any) -> dict[str, Any]:
     return {"step": "colour", "functionRef": {"name": "function-colour"}, **more}
-
-
-def thing(name: str, uses: str, **machinery: Any) -> dict[str, Any]:
-    selector = {"matchLabels": {"uses": uses}}
-    return {
-        "apiVersion": "example.org/v1alpha1",
-        "kind": "XThing",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"crossplane": {"compositionSelector": selector, **machinery}},
-    }
 
 
 def test_a_change_of_a_composition_reaches_those_that_follow_it(place: Place) -> None:

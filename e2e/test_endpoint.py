@@ -15,7 +15,7 @@ import pytest
 import urllib3
 
 from e2e.cluster.client import ApiClient, ApiFailed
-from e2e.test_controller import Place, install_definitions, until
+from e2e.controllers import Place, install_definitions, until
 from tests.conftest import CommandLine
 from tests.http_api.browser import ENTER, Browser, missing_parts, started_browser
 from tests.ports import free_port

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from e2e.cluster.client import ApiClient
-from e2e.test_controller import Place, install_definitions, until
-from e2e.test_data import in_app, objects
+from e2e.controllers import Place, install_definitions, until
+from e2e.data_objects import in_app, objects
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from kanister_py.core.kube.locations import Location

@@ -14,8 +14,8 @@ import pytest
 
 from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.cluster.local import LocalCluster
+from e2e.composite_objects import composition, definition, template_step, thing, until
 from e2e.conftest import make_namespace
-from e2e.test_compositions import composition, definition, template_step, thing, until
 from kanister_py.executor.install_definitions import read_definitions
 
 _HOME = "kanister-py"

@@ -14,9 +14,9 @@ import pytest
 from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.cluster.local import LocalCluster
 from e2e.conftest import Kubectl
+from e2e.controllers import PATIENCE_SECONDS, Place, kube_ops, until
 from e2e.faults.faults import Hold
 from e2e.faults.proxy import FaultProxy
-from e2e.test_controller import PATIENCE_SECONDS, Place, kube_ops, until
 
 SCHEDULES = "/apis/kanister-py.io/v1alpha1"
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from e2e.cluster.client import ApiClient
-from e2e.test_controller import GROUP, Place, install_definitions, until
+from e2e.controllers import GROUP, Place, install_definitions, until
 
 PASSWORD = "hunter/22+Zwölf?"
 READ = '{{ index .Phases.leaks.Secrets.creds.Data "key" | toString }}'

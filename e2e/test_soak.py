@@ -15,10 +15,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from e2e.cluster.client import ApiClient, ApiFailed, ApiUnreachable
-from e2e.faults.faults import Cut, Delay, Fault, Refuse
-from e2e.faults.proxy import FaultProxy
-from e2e.faults.requests import ApiRequest
-from e2e.test_controller import (
+from e2e.controllers import (
     GROUP,
     Place,
     install_definitions,
@@ -26,6 +23,9 @@ from e2e.test_controller import (
     kube_task,
     until,
 )
+from e2e.faults.faults import Cut, Delay, Fault, Refuse
+from e2e.faults.proxy import FaultProxy
+from e2e.faults.requests import ApiRequest
 
 SHORT_SECONDS: Final = 60.0
 LONG_SECONDS: Final = 1800.0

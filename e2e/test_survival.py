@@ -22,10 +22,7 @@ from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.cluster.local import LocalCluster
 from e2e.cluster.network import pod_network
 from e2e.conftest import make_namespace
-from e2e.faults.faults import Cut, Delay, Fault, Hold, Refuse, Stall
-from e2e.faults.proxy import FaultProxy
-from e2e.node.node import E2ENode
-from e2e.test_controller import (
+from e2e.controllers import (
     GROUP,
     Place,
     gate,
@@ -37,6 +34,9 @@ from e2e.test_controller import (
     open_gate,
     until,
 )
+from e2e.faults.faults import Cut, Delay, Fault, Hold, Refuse, Stall
+from e2e.faults.proxy import FaultProxy
+from e2e.node.node import E2ENode
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice

@@ -18,7 +18,7 @@ import yaml
 from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.cluster.local import LocalCluster
 from e2e.conftest import Kubectl, make_namespace
-from e2e.test_controller import install_definitions, until
+from e2e.controllers import install_definitions, until
 from tests.security.tenant_fields import FIELDS, NOTHING, PASSWORD, Case, grant, tenant
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

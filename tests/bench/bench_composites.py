@@ -89,9 +89,9 @@ class _Bench:
         self._controller: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> None:
+        from e2e.composite_objects import composition, definition
         from e2e.conftest import make_namespace
-        from e2e.test_compositions import composition, definition
-        from e2e.test_controller import until
+        from e2e.controllers import until
         from kanister_py.executor.install_definitions import read_definitions
 
         for crd in read_definitions():
@@ -189,7 +189,7 @@ class _Bench:
                 self._changed.notify_all()
 
     def _make(self, names: list[str], uses: str = "bench", threads: int = 8) -> None:
-        from e2e.test_compositions import thing
+        from e2e.composite_objects import thing
 
         def make(part: list[str]) -> None:
             for name in part:
@@ -279,7 +279,7 @@ class _Bench:
 
     def _write(self, names: list[str]) -> None:
         """Perform the writes of composite resources with a plain client."""
-        from e2e.test_compositions import thing
+        from e2e.composite_objects import thing
 
         for name in names:
             created = self._client.post(_THINGS, {**thing(name, "nobody")})
@@ -334,7 +334,7 @@ class _Bench:
 
     def _change_all(self, many: int) -> None:
         """Change the Composition, and wait until all its users are updated."""
-        from e2e.test_compositions import composition
+        from e2e.composite_objects import composition
 
         text, path = f"changed with {many}", f"{_COMPOSITIONS}/bench"
         version = self._client.get(_CONFIG_MAPS, limit="1")["metadata"]["resourceVersion"]
@@ -366,8 +366,8 @@ class _Bench:
 
     def _claimed(self) -> Iterator[Row]:
         """Measure 1,000 idle claims with their resources for a minute."""
-        from e2e.test_compositions import claimed_stores
-        from e2e.test_controller import until
+        from e2e.composite_objects import claimed_stores
+        from e2e.controllers import until
 
         for path, obj in claimed_stores(*_steps()):
             self._client.post(path, obj)
