@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from e2e.cluster.client import ApiClient
-from e2e.controllers import Place, install_definitions, until
+from e2e.controllers import Place, definitions, install_definitions, until
 from tests.conftest import CommandLine
+
+__all__ = ["definitions", "place"]
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from e2e.conftest import Kubectl
 from kanister_py.core.actionsets.failure_notices import NOTIFY
 from kanister_py.executor.install_definitions import read_definitions
 from tests.conftest import REPOSITORY, CommandLine
-from tests.controller.actionsets.test_failure_notices import Webhook, secret, webhook
+from tests.controller.actionsets.notice_receiver import Webhook, secret, webhook
 
 __all__ = ["installed", "installed_without_plugins", "webhook"]
 

@@ -20,6 +20,7 @@ from e2e.conftest import Kubectl, make_namespace
 from e2e.controllers import (
     PATIENCE_SECONDS,
     Place,
+    definitions,
     gate,
     install_definitions,
     is_gone,
@@ -28,12 +29,15 @@ from e2e.controllers import (
     kube_task,
     make_gate,
     open_gate,
+    place,
     until,
 )
 from e2e.faults.faults import Hold
 from e2e.faults.proxy import FaultProxy
 from e2e.faults.requests import ApiRequest
 from kanister_py.cli.exit_codes import LEADERSHIP_LOST
+
+__all__ = ["definitions", "place"]
 
 
 @contextmanager

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from e2e.data_objects import KEY, STORE_KEY, in_app
+from e2e.data_objects import KEY, STORE_KEY, cluster, in_app, location
 from kanister_py.core.kube.locations import Location
 from kanister_py.core.kube.resources import EVENTS, PODS, SECRETS
 from kanister_py.ports.cluster import Cluster
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
+
+__all__ = ["cluster", "location"]
 
 pytestmark = pytest.mark.usefixtures("node")
 

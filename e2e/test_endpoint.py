@@ -15,10 +15,12 @@ import pytest
 import urllib3
 
 from e2e.cluster.client import ApiClient, ApiFailed
-from e2e.controllers import Place, install_definitions, until
+from e2e.controllers import Place, definitions, install_definitions, until
 from tests.conftest import CommandLine
 from tests.http_api.browser import ENTER, Browser, missing_parts, started_browser
 from tests.ports import free_port
+
+__all__ = ["definitions", "place"]
 
 HTTP = urllib3.PoolManager(retries=False)
 

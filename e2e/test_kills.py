@@ -24,7 +24,7 @@ from kanister_py.core.yaml.documents import parse_document
 from kanister_py.functions.blueprint.keyed_repository import HELPER_PREFIX
 from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import object_stores
-from tests.blueprints.test_killed_backups import KEY, restic
+from tests.blueprints.restic_repository import KEY, restic
 from tests.stores import running_s3
 
 pytestmark = pytest.mark.usefixtures("node")

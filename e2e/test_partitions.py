@@ -13,12 +13,15 @@ from e2e.cluster.client import ApiClient
 from e2e.controllers import (
     PATIENCE_SECONDS,
     Place,
+    definitions,
     install_definitions,
     kube_ops,
     kube_task,
     until,
 )
 from kanister_py.cli.exit_codes import LEADERSHIP_LOST
+
+__all__ = ["definitions", "place"]
 
 PARTITION = "kanister-py.io/partition"
 

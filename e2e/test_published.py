@@ -23,8 +23,10 @@ from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.core.kube.resources import PODS
 from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import object_stores
-from tests.recorded.test_published import act, application
+from tests.recorded.published import act, application
 from tests.stores import running_store
+
+__all__ = ["cluster", "location"]
 
 pytestmark = pytest.mark.usefixtures("node")
 

@@ -18,6 +18,8 @@ from e2e.controllers import PATIENCE_SECONDS, Place, kube_ops, until
 from e2e.faults.faults import Hold
 from e2e.faults.proxy import FaultProxy
 
+__all__ = ["definitions", "place"]
+
 SCHEDULES = "/apis/kanister-py.io/v1alpha1"
 
 

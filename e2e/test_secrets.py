@@ -12,7 +12,9 @@ from urllib.parse import quote
 import pytest
 
 from e2e.cluster.client import ApiClient
-from e2e.controllers import GROUP, Place, install_definitions, until
+from e2e.controllers import GROUP, Place, definitions, install_definitions, until
+
+__all__ = ["definitions", "place"]
 
 PASSWORD = "hunter/22+Zwölf?"
 READ = '{{ index .Phases.leaks.Secrets.creds.Data "key" | toString }}'

@@ -48,6 +48,8 @@ from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.loading import load_function
 from kanister_py.wiring import read_functions
 
+__all__ = ["definitions", "place"]
+
 # Timeouts as in production, shortened.
 TIMING = Timing(
     answer=2.0, only_answer=3.0, patience=6.0, watch=5.0, silence=1.0, log_silence=2.0, ping=0.5

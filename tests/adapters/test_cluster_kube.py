@@ -38,6 +38,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.kube.managed_fields import ApplyConflict
 from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.ports.cluster import LogOptions
+from tests.adapters.kubeconfigs import kubeconfig
 from tests.fake_clock import FakeClock
 
 
@@ -127,23 +128,6 @@ def server() -> Iterator[Script]:
     script = Script()
     yield script
     script.close()
-
-
-def kubeconfig(folder: Path, url: str, user: Mapping[str, Any] | None = None) -> Path:
-    path = folder / "config"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": user or {"token": "s3cr3t"}}],
-        "contexts": [
-            {"name": "here", "context": {"cluster": "c", "user": "u"}},
-            {"name": "shop", "context": {"cluster": "c", "user": "u", "namespace": "shop"}},
-        ],
-    }
-    path.write_text(json.dumps(config))
-    return path
 
 
 @pytest.fixture

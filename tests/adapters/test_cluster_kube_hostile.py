@@ -26,7 +26,7 @@ from kanister_py.adapters.cluster_kube.requests import Timing
 from kanister_py.core.errors import ApiError, ClusterUnavailable
 from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.retries import NO_LIMIT, RetryRule
-from tests.adapters.test_cluster_kube import kubeconfig
+from tests.adapters.kubeconfigs import kubeconfig
 from tests.hostile_server import DRIP_SECONDS, Answer, Request, dripping, hostile_server, http
 
 BRIEF = Timing(patience=0.3, first_patience=0.3, pauses=RetryRule(NO_LIMIT, 0.05))

@@ -20,7 +20,7 @@ from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connecti
 from kanister_py.adapters.cluster_kube.error_responses import Subject
 from kanister_py.adapters.cluster_kube.requests import Requests, Timing
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
-from tests.adapters.test_cluster_kube import kubeconfig
+from tests.adapters.kubeconfigs import kubeconfig
 
 PATIENCE_SECONDS = 180.0
 # Longer than the test: a ping does not unblock the reader.

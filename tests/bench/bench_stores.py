@@ -16,7 +16,7 @@ from pathlib import Path
 from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.bench.measure import Row
-from tests.kando.test_stores import printed
+from tests.kando.printed import printed
 from tests.stores import running_store
 
 TITLE = "Object stores"

@@ -13,8 +13,8 @@ import pytest
 
 from e2e.cluster.programs import BuildFailed, GoMissing, etcd_is_built, find_etcd
 from kanister_py.testing import Stage
+from tests.blueprints.readmes import type_all
 from tests.blueprints.servers import Server
-from tests.blueprints.test_readmes import type_all
 from tests.conftest import CommandLine
 from tests.ports import free_port
 

@@ -8,42 +8,12 @@ from typing import Any
 import pytest
 
 from kanister_py.testing import Stage
+from tests.blueprints.volume_files import FILL, IN_VOLUME, LOOK
 
 pytestmark = pytest.mark.usefixtures("mounts")
 
 BLUEPRINT = "pvc-files/blueprint.yaml"
 ACTION: dict[str, Any] = {"object": "PersistentVolumeClaim/shop/pictures"}
-# A pod accesses the volume, as users would.
-IN_VOLUME: dict[str, Any] = {
-    "apiVersion": "cr.kanister.io/v1alpha1",
-    "kind": "Blueprint",
-    "metadata": {"name": "in-volume"},
-    "actions": {
-        "do": {
-            "phases": [
-                {
-                    "func": "PrepareData",
-                    "name": "do",
-                    "args": {
-                        "namespace": "shop",
-                        "image": "busybox",
-                        "volumes": {"pictures": "/data"},
-                        "failOnError": True,
-                        "command": ["sh", "-e", "-c", "cd /data; {{ .Options.script }}"],
-                    },
-                }
-            ]
-        }
-    },
-}
-FILL = """
-    mkdir -p 'a b/ä' empty; printf 'one\\ntwo' > 'a b/ä/text'; : > .hidden
-    head -c 300000 /dev/urandom > large; touch -d 2020-02-29 large; chmod 600 large
-    ln -s 'a b/ä/text' link; chmod 750 'a b'
-"""
-LOOK = """
-    find . -printf '%p %y %m %l %Ts\\n' | sort; find . -type f | sort | xargs -d '\\n' cksum
-"""
 COUNT = 8 + 3
 """Number of output lines about all entries, followed by those about files."""
 

@@ -30,8 +30,8 @@ from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.functions.blueprint.keyed_repository import HELPER_PREFIX
 from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.wiring import object_stores
-from tests.blueprints.test_files import IN_VOLUME
-from tests.blueprints.test_killed_backups import restic
+from tests.blueprints.restic_repository import restic
+from tests.blueprints.volume_files import IN_VOLUME
 from tests.stores import running_s3
 
 pytestmark = [pytest.mark.usefixtures("mounts"), pytest.mark.long]

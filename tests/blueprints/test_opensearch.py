@@ -24,8 +24,8 @@ from e2e.cluster.programs import (
 from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.testing import Stage
 from kanister_py.wiring import object_stores
+from tests.blueprints.readmes import type_all
 from tests.blueprints.servers import program
-from tests.blueprints.test_readmes import type_all
 from tests.conftest import CommandLine
 from tests.ports import free_port
 from tests.stores import running_store

@@ -18,7 +18,7 @@ from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.ports.cluster import Cluster
 from kanister_py.runs import RunSettings, run_blueprint
 from kanister_py.wiring import object_stores
-from tests.blueprints.test_files import FILL, IN_VOLUME, LOOK
+from tests.blueprints.volume_files import FILL, IN_VOLUME, LOOK
 from tests.stores import running_store
 
 pytestmark = pytest.mark.usefixtures("mounts")

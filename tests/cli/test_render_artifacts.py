@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.cli.test_render import XR, composition, patching
+from tests.cli.render_files import XR, composition, patching
 from tests.conftest import CommandLine
 from tests.oci_registry import running_registry
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,34 +19,12 @@ from kanister_py.core.errors import UsageError
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.cli.revision_objects import CRDS, function_revision
 from tests.conftest import CommandLine
 from tests.controller.compositions.harness import bucket, composition, definition
 from tests.raising import refused_as
 
-CRDS = Path(__file__).parents[2] / "kanister_py" / "crds"
 Ask = Callable[..., Any]
-
-
-def function_revision(number: int, state: str, *, channel: str, serves: bool) -> dict[str, Any]:
-    return {
-        "apiVersion": "pkg.crossplane.io/v1",
-        "kind": "FunctionRevision",
-        "metadata": {
-            "name": f"templates-{number}",
-            "labels": {"pkg.crossplane.io/package": "templates", "channel": channel},
-        },
-        "spec": {
-            "desiredState": state,
-            "image": f"example.org/templates@sha256:{str(number) * 64}",
-            "revision": number,
-        },
-        "status": {
-            "endpoint": f"dns:///templates-{number}:9443" if serves else "",
-            "conditions": [
-                {"type": "RuntimeHealthy", "status": "True" if serves else "False", "reason": "x"}
-            ],
-        },
-    }
 
 
 def function(policy: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
 from kanister_py.wiring import read_functions
-from tests.cli.test_revisions import CRDS, function_revision
+from tests.cli.revision_objects import CRDS, function_revision
 
 
 def revision(of: str, number: int, state: str, **used: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import signal
@@ -19,31 +18,13 @@ import pytest
 from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
+from tests.kando.printed import location, printed
 from tests.stores import BUCKET, running_store
+
+__all__ = ["location"]
 
 MIB = 1024 * 1024
 COMMAND = [sys.executable, "-I", "-m", "kanister_py.kando"]
-
-
-def printed(location: Location) -> str:
-    """Return a profile as the template `toJson .Profile` prints it."""
-    profile = {
-        "Location": {
-            "type": str(location.kind),
-            "bucket": location.bucket,
-            "endpoint": location.endpoint,
-            "prefix": location.prefix,
-            "region": location.region,
-        },
-        "Credential": {
-            "Type": "keyPair",
-            "KeyPair": {"ID": location.credential.id, "Secret": location.credential.secret},
-            "Secret": None,
-            "KopiaServerSecret": None,
-        },
-        "SkipSSLVerify": location.skip_tls_verify,
-    }
-    return json.dumps(profile)
 
 
 def kando(
@@ -67,14 +48,6 @@ def s3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def s3(s3_folder: Path) -> Iterator[Location]:
     with running_store(StoreKind.S3, s3_folder) as location:
         yield location._replace(prefix="team/a")
-
-
-@pytest.fixture(scope="module", params=[StoreKind.S3, StoreKind.GCS, StoreKind.AZURE])
-def location(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Location]:
-    with running_store(request.param, tmp_path_factory.mktemp("store")) as store:
-        yield store._replace(prefix="team/a")
 
 
 def keys(location: Location) -> list[str]:

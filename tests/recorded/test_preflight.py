@@ -22,7 +22,7 @@ from kanister_py.executor.preflight import run_preflight
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import read_functions
-from tests.recorded.test_rendered import CORPUS, RENDERED_AT, _answers, _params
+from tests.recorded.rendered import CORPUS, RENDERED_AT, _answers, _params
 
 # The recording invents values of arguments.
 _NOT_OF_TEMPLATES = ("InvalidArgs",)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.blueprints.test_locations import S3, Listener, amazon, run, store
+from tests.blueprints.recorded_stores import S3, Listener, amazon, run, store
 
 # Fixtures are found by name.
 __all__ = ["amazon", "store"]

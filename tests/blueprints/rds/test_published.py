@@ -18,7 +18,7 @@ from kanister_py.core.kube.locations import Location
 from kanister_py.core.yaml.documents import parse_document
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
-from tests.blueprints.rds.test_rds import (
+from tests.blueprints.rds.instances import (
     cluster_snapshots,
     clusters,
     encoded,

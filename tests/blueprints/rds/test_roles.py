@@ -11,7 +11,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.object_store_s3_parts import assume_role
 from kanister_py.core.kube.locations import Credential, Location, StoreKind
 from kanister_py.wiring import object_stores
-from tests.blueprints.rds.test_rds import location, make_instance, output, run, snapshots
+from tests.blueprints.rds.instances import location, make_instance, output, run, snapshots
 
 # Fixtures are found by name.
 __all__ = ["location"]

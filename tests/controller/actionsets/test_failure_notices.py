@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import hmac
-import json
 import time
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
-from threading import Event, Thread
-from typing import Any, NamedTuple
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -23,91 +20,12 @@ from kanister_py.core.actionsets.failure_notices import NOTIFY
 from kanister_py.core.errors import TransientError
 from kanister_py.core.kube.resources import BLUEPRINTS, EVENTS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from tests.controller.actionsets.notice_receiver import KEY, Webhook, secret, webhook
 from tests.controller.conftest import PATIENCE_SECONDS, Environment, actionset, blueprint, phase
 from tests.controller.part_tools import part_tools
 from tests.fake_clock import FakeClock
 
-KEY = "known to two"
-
-
-class Notice(NamedTuple):
-    """A request that the webhook received."""
-
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def content(self) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads(self.body)
-        return data
-
-
-class Webhook:
-    """A local HTTP server that receives notices; the test sets its response."""
-
-    def __init__(self) -> None:
-        self.notices: list[Notice] = []
-        self.answers: list[int] = []
-        self.location = ""
-        self.goes_on = Event()
-        self.goes_on.set()
-        webhook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                webhook.notices.append(Notice(self.path, dict(self.headers), body))
-                webhook.goes_on.wait(PATIENCE_SECONDS)
-                self.send_response(webhook.answers.pop(0) if webhook.answers else 204)
-                if webhook.location:
-                    self.send_header("Location", webhook.location)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_words: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.origin = f"http://127.0.0.1:{self._server.server_port}"
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self.goes_on.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-    def until(self, count: int) -> list[Notice]:
-        """Wait for deliveries; a delivery may arrive twice if the machine is slow to answer."""
-        until = time.monotonic() + PATIENCE_SECONDS
-        while len(deliveries := self._deliveries()) < count and time.monotonic() < until:
-            Event().wait(0.005)
-        assert len(deliveries) == count, self.notices
-        return deliveries
-
-    def _deliveries(self) -> list[Notice]:
-        by_name: dict[str, Notice] = {}
-        for notice in self.notices[:]:
-            by_name.setdefault(notice.headers["X-Kanister-Py-Delivery"], notice)
-        return list(by_name.values())
-
-
-@pytest.fixture
-def webhook() -> Iterator[Webhook]:
-    receiver = Webhook()
-    yield receiver
-    receiver.close()
-
-
-def secret(url: str, name: str = "pager") -> dict[str, Any]:
-    data = {"url": url, "key": KEY}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name, "namespace": "default"},
-        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
-    }
+__all__ = ["webhook"]
 
 
 def notifying(*phases: Any, name: str, secret_name: str = "pager") -> dict[str, Any]:

@@ -11,7 +11,7 @@ from kanister_py.cli.controller_endpoint import sources_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.wiring import read_functions
-from tests.cli.test_revisions import function_revision
+from tests.cli.revision_objects import function_revision
 from tests.fake_clock import FakeClock
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location
 from kanister_py.core.kube.quantities import in_units
 from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.facts import ActionFacts, Workload
@@ -32,24 +31,10 @@ from kanister_py.functions.blueprint.restore_data_all.v0_1_0 import RestoreDataA
 from kanister_py.wiring import object_stores
 from tests.functions.blueprint.conftest import Harness, failure
 from tests.functions.blueprint.data import claim, facts_for, keys, mounted
-from tests.stores import running_s3, running_store
+from tests.functions.blueprint.restic_calls import KEY, location, restic, restic_environment, server
+from tests.stores import running_s3
 
-KEY = "a-key-nobody-sees"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
-    if shutil.which("restic") is None:
-        pytest.skip("restic is not installed: nothing is backed up")
-    with running_store(StoreKind.S3, tmp_path_factory.mktemp("s3")) as location:
-        yield location
-
-
-@pytest.fixture
-def location(server: Location) -> Location:
-    store = object_stores().open(server)
-    store.delete(obj.key for obj in store.list(""))
-    return server
+__all__ = ["location", "server"]
 
 
 @pytest.fixture
@@ -73,23 +58,6 @@ def args(**more: Any) -> dict[str, Any]:
 
 BACKUP = args(pod="user", includePath="/v", backupArtifactPrefix="repo")
 EVERY_BACKUP = args(includePath="/v", backupArtifactPrefix="all")
-
-
-def restic_environment(location: Location, repository: str = "repo") -> dict[str, str]:
-    return {
-        **os.environ,
-        "AWS_ACCESS_KEY_ID": location.credential.id,
-        "AWS_SECRET_ACCESS_KEY": location.credential.secret,
-        "RESTIC_REPOSITORY": f"s3:{location.endpoint}/{location.bucket}/{repository}",
-        "RESTIC_PASSWORD": KEY,
-    }
-
-
-def restic(location: Location, *words: str, repository: str = "repo") -> str:
-    """Run restic directly on the repository."""
-    env = restic_environment(location, repository)
-    done = subprocess.run(["restic", *words], env=env, capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 def snapshots(location: Location) -> list[Mapping[str, Any]]:

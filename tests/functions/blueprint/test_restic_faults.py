@@ -40,7 +40,7 @@ from kanister_py.ports.function import Func
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
 from tests.functions.blueprint.conftest import Harness, failure, harness_in
 from tests.functions.blueprint.data import claim, facts_for, keys, mounted
-from tests.functions.blueprint.test_keyed_data import KEY, restic
+from tests.functions.blueprint.restic_calls import KEY, restic
 from tests.stores import running_s3
 
 pytestmark = pytest.mark.long
