@@ -154,6 +154,7 @@ def build_functions(
             broken.append(error)
         else:
             builder = trial
+    builder.broken_plugins += [error.summary for error in broken]
     return Functions(builder.build(), tuple(broken))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kanister_py.adapters.plugins_metadata import ENTRY_POINT_GROUP, release_of_text
+from kanister_py.core.errors import FunctionNotRegistered
 from kanister_py.core.registry.declared import CatalogueMismatch
 from kanister_py.core.registry.reference import status_of
 from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
@@ -92,6 +93,10 @@ def test_a_broken_plugin_is_named_and_the_others_stay(
     assert broken.plugin == f"broken ({value})"
     assert why in broken.why
     assert functions.registry.names == ("Greet",)
+    with pytest.raises(FunctionNotRegistered) as caught:
+        functions.registry.family("Absent")
+    assert f"; plugin broken ({value}) is broken: " in caught.value.message
+    assert why in caught.value.message
 
 
 def test_a_plugin_cannot_take_a_name_that_is_ours(with_plugin: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.executor.author_frames import error_text
 from kanister_py.executor.python_functions import PythonFunction
 from kanister_py.ports.function_runner import (
     FunctionCall,
@@ -24,6 +26,9 @@ from kanister_py.proto.errors import NotDecodable
 
 if TYPE_CHECKING:
     from kanister_py.adapters.coroutine_loop import LoopThread
+
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class MemoryRunner:
@@ -97,8 +102,9 @@ def _errors_of(function: PythonFunction, call: FunctionCall) -> Iterator[None]:
     except NotDecodable as error:
         raise FunctionRequestInvalid(*where, f"the request cannot be read: {error}") from error
     except (Exception, SystemExit) as error:  # a function may raise anything
+        _LOG.debug("Function %s raised", call.revision.function, exc_info=True)
         kind = FunctionFault if function.is_ours else FunctionCallFailed
-        raise kind(*where, f"{type(error).__name__}: {error}") from error
+        raise kind(*where, error_text(error, function.code)) from error
 
 
 def _on_thread(work: Callable[[], FunctionResponse], seconds: float) -> FunctionResponse:

@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of processes on the port, for clients with many connections (Crossplane "
         "opens one per function); default: %(default)s",
     )
-    switch(parser, "--debug", help="log every call")
+    switch(parser, "--debug", help="log every call, and the whole traceback of an exception")
     # Passed by the parent process to each of several processes.
     parser.add_argument("--link", type=Link.parse, help=argparse.SUPPRESS)
 

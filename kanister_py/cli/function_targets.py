@@ -91,7 +91,8 @@ def _registered(name: str) -> Target:
         ).chosen
     except FunctionNotRegistered as error:
         near = f", only {' and '.join(error.near)}" if error.near else ""
-        raise invalid_target(name, f"no such function is installed{near}") from None
+        problem = "; ".join([f"no such function is installed{near}", *error.broken_plugins])
+        raise invalid_target(name, problem) from None
     title = f"{entry.function} {entry.version}"
     endpoint = builtin_endpoint(entry.function, str(entry.version))
     return Target(title, _revision(entry.function, endpoint))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="default: %(default)g"
     )
+    switch(parser, "--debug", help="print the whole traceback of an exception in the function")
     switch(parser, "--insecure", help="call an address without TLS")
     parser.add_argument(
         "--tls-certs-dir",
@@ -73,6 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.debug:
+        from kanister_py.controller.machine.logs import set_up_logging
+
+        set_up_logging("text", sys.stderr, "debug")
     call, path = _caller(args)
     if path.is_dir():
         return _run_cases(call, path, args)

@@ -145,6 +145,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
     switch(group, "--show-secrets", help="do not mask known secrets in the final status")
+    switch(group, "--debug", help="print the whole traceback of an exception in a function")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -153,6 +154,10 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineError(problem)
     from kanister_py.wiring import pods_warning, system_clock
 
+    if args.debug:
+        from kanister_py.controller.machine.logs import set_up_logging
+
+        set_up_logging("text", sys.stderr, "debug")
     clock = system_clock()
     view = view_on(sys.stderr, clock)
     start = clock.monotonic()

@@ -130,15 +130,19 @@ _REMOVED_FROM_KANISTER: Final = {
 class FunctionNotRegistered(UsageError, reason="FunctionNotRegistered"):
     """No function of this name is registered."""
 
-    def __init__(self, function: str, near: Sequence[str] = ()) -> None:
+    def __init__(
+        self, function: str, near: Sequence[str] = (), broken_plugins: Sequence[str] = ()
+    ) -> None:
         hint = did_you_mean(near)
         if successor := _REMOVED_FROM_KANISTER.get(function):
             near = [successor]
             hint = f"; Kanister has removed it as well, use {successor} instead"
         # The same sentence as Kanister's, since users search for it.
-        super().__init__(f"Requested function {{{function}}} has not been registered{hint}")
+        parts = [f"Requested function {{{function}}} has not been registered{hint}"]
+        super().__init__("; ".join([*parts, *broken_plugins]))
         self.function = function
         self.near = tuple(near)
+        self.broken_plugins = tuple(broken_plugins)
 
 
 class FunctionVersionRemoved(UsageError, reason="FunctionVersionRemoved"):

@@ -23,6 +23,8 @@ class PluginBroken(UsageError, reason="PluginBroken"):
         super().__init__(f"Plugin {plugin} is broken: {why}")
         self.plugin = plugin
         self.why = why
+        self.summary = f"plugin {plugin} is broken: {why}"
+        """Message for the end of another error's message."""
 
 
 # Standard output is redirected for the whole process. Two threads that redirect at the same
@@ -66,6 +68,7 @@ def load_functions(
             broken.append(error)
         else:
             builder.add(family.candidates, family.default)
+    builder.broken_plugins = [*registry.broken_plugins, *(error.summary for error in broken)]
     return builder.build(), broken
 
 

@@ -26,6 +26,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.core.yaml.documents import Path, nearest, text_of_path
 from kanister_py.core.yaml.weak import decode_args
+from kanister_py.executor.author_frames import error_text
 from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.executor.preflight import ActionRefused
@@ -105,7 +106,7 @@ def run_phase(
         result = Failed(phase_error_of(cause, context), getattr(cause, "outputs", None) or None)
     except (Exception, SystemExit) as error:  # noqa: BLE001 # a function may raise anything
         _LOG.debug("Function %s raised", work.function.name, exc_info=True)
-        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        why = error_text(error, work.function)
         cause = context.stopped_by or UsageError(
             f"{work.function.name}: {why}", reason="FunctionFailed"
         )

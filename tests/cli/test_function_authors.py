@@ -177,6 +177,20 @@ def test_the_response_of_a_class_is_printed_as_yaml(
     assert "text: Hello, ada!" in done.out
 
 
+def test_exception_in_a_class_names_the_line_and_debug_prints_all_frames(
+    kanister: CommandLine, tmp_path: Path, request_file: Path
+) -> None:
+    (tmp_path / "failing_function.py").write_text(
+        "class Failing:\n    def run(self, request):\n        return request['nothing']\n"
+    )
+    words = ("function", "test", "failing_function:Failing", str(request_file))
+    done = kanister(*words, cwd=tmp_path)
+    assert done.code == 1
+    assert "KeyError: 'nothing' (at failing_function.py:3 in Failing.run)" in done.err
+    assert "Traceback" not in done.err
+    assert "Traceback" in kanister(*words, "--debug", cwd=tmp_path).err
+
+
 def test_the_response_of_a_program_is_printed(
     kanister: CommandLine, request_file: Path, program: list[str]
 ) -> None:

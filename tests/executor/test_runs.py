@@ -184,6 +184,8 @@ def test_an_error_names_place_and_reason_and_masks_secrets() -> None:
     error = status["error"]
     assert (error["action"], error["phase"], error["attempt"]) == ("act", "login", 1)
     assert error["logTail"] == ["logging in with ***"]
+    assert "Breaks: RuntimeError: cannot log in as *** (at " in error["message"]
+    assert "in Breaks.exec" in error["message"]
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
 
 

@@ -206,11 +206,17 @@ class Family(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """All functions by name. Immutable; a builder creates a changed copy."""
+    """All functions by name. Immutable; a builder creates a changed copy.
 
-    __slots__ = ("_families",)
+    `broken_plugins` describes plugins whose functions are missing.
+    """
 
-    def __init__(self, families: Mapping[str, Family[T]]) -> None:
+    __slots__ = ("_families", "broken_plugins")
+
+    def __init__(
+        self, families: Mapping[str, Family[T]], broken_plugins: Sequence[str] = ()
+    ) -> None:
+        self.broken_plugins = tuple(broken_plugins)
         self._families = MappingProxyType({name: families[name] for name in sorted(families)})
 
     def __contains__(self, function: object) -> bool:
@@ -230,7 +236,8 @@ class Registry(Generic[T]):
         """Return the candidates of a function. Raises FunctionNotRegistered with similar names."""
         family = self._families.get(function)
         if family is None:
-            raise FunctionNotRegistered(function, nearest(function, self.names))
+            near = nearest(function, self.names)
+            raise FunctionNotRegistered(function, near, self.broken_plugins)
         return family
 
 
@@ -241,6 +248,7 @@ class RegistryBuilder(Generic[T]):
         self._families: dict[str, Family[T]] = {
             family.function: family for family in registry or ()
         }
+        self.broken_plugins = [*registry.broken_plugins] if registry is not None else []
 
     def add(self, candidates: Sequence[T], default: T | None = None) -> None:
         """Add all candidates of one function, or none of them."""
@@ -264,7 +272,7 @@ class RegistryBuilder(Generic[T]):
         self._families[function] = Family(function, ordered, default)
 
     def build(self) -> Registry[T]:
-        return Registry(self._families)
+        return Registry(self._families, self.broken_plugins)
 
 
 def default_of(entries: Sequence[FunctionEntry]) -> FunctionEntry | None:
