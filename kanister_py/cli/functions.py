@@ -101,7 +101,7 @@ kanister-py functions diff KubeTask v0.0.0 v0.1.0
 _OWN_MODULES = {
     "serve": "serve a composition function over gRPC",
     "test": "call a composition function, or run its cases",
-    "init": "write a new project for a composition function",
+    "init": "write a new project for a function",
 }
 
 

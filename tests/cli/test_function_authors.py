@@ -89,6 +89,35 @@ def test_new_project_passes_its_own_tests(project: Path) -> None:
     assert "2 passed" in done.stdout
 
 
+def test_new_project_for_blueprints_passes_its_tests_and_is_a_plugin(
+    kanister: CommandLine, tmp_path: Path
+) -> None:
+    done = kanister("function", "init", "NotifyHTTPUsers", cwd=tmp_path)
+    assert done.code == 0, done.err
+    folder = tmp_path / "notify-http-users-function"
+    text = (folder / "pyproject.toml").read_text()
+    entry_point = "notify_http_users_function.function:NotifyHTTPUsers"
+    assert f'NotifyHTTPUsers = "{entry_point}"' in text
+    # The metadata that pip would install.
+    metadata = folder / "notify_http_users_function-0.2.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: notify-http-users-function\nVersion: 0.2.0\n"
+    )
+    (metadata / "entry_points.txt").write_text(f"[kanister_py.functions]\nIt = {entry_point}\n")
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:kanister-py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert tests.returncode == 0, tests.stdout + tests.stderr
+    assert "2 passed" in tests.stdout
+
+
 def test_a_new_project_is_registered_under_its_name(project: Path) -> None:
     text = (project / "pyproject.toml").read_text()
     assert '[project.entry-points."kanister_py.functions"]' in text
