@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -220,27 +219,27 @@ def _function_list() -> Iterator[str]:
 def chart_page() -> str:
     return _page(
         "Values of the chart",
-        "All values of `deploy/chart`. Types come from `values.schema.json`, which Helm checks;\n"
-        "descriptions and defaults from `values.yaml`.",
+        "All values of `deploy/chart`, from `values.schema.json`, which Helm checks. Defaults are\n"
+        "from `values.yaml`.",
         _chart_rows(),
     )
 
 
-_KEY: Final = re.compile(r"^( *)([A-Za-z][\w.-]*):(?: +(.*))?$")
-
-
 def _chart_rows() -> Iterator[str]:
-    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    text = (CHART / "values.yaml").read_text(encoding="utf-8")
-    defaults = yaml.safe_load(text)
-    comments = _comments(text)
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     yield from _table("Value", "Type", "Default", "Description")
-    for path, part in _chart_values(schema, ()):
+    for path, part in chart_values():
         default: Any = defaults
         for key in path:
             default = default.get(key) if isinstance(default, dict) else None
         shown = "" if default is None else f"`{json.dumps(default)}`"
-        yield _row(f"`{'.'.join(path)}`", _type_of(part), shown, comments.get(path, ""))
+        yield _row(f"`{'.'.join(path)}`", _type_of(part), shown, part["description"])
+
+
+def chart_values() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every value of the chart: its path and its schema."""
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    yield from _chart_values(schema, ())
 
 
 def _chart_values(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -257,25 +256,6 @@ def _type_of(part: Mapping[str, Any]) -> str:
     kinds = part.get("type", "any")
     kind = " or ".join(kinds) if isinstance(kinds, list) else kinds
     return f"list of {part['items'].get('type', 'any')}" if kind == "array" else kind
-
-
-def _comments(text: str) -> Mapping[tuple[str, ...], str]:
-    """Return the comment above each key of a YAML file."""
-    comments: dict[tuple[str, ...], str] = {}
-    path: list[tuple[int, str]] = []
-    block: list[str] = []
-    for line in text.splitlines():
-        if line.lstrip().startswith("#"):
-            block.append(line.lstrip().removeprefix("#"))
-            continue
-        if key := _KEY.match(line):
-            indent = len(key[1])
-            path = [(depth, name) for depth, name in path if depth < indent] + [(indent, key[2])]
-            # Examples are indented further than the text.
-            words = [part.strip() for part in block if not part.startswith("  ")]
-            comments[tuple(name for _, name in path)] = " ".join(words)
-        block = []
-    return comments
 
 
 def function_page() -> str:

@@ -15,7 +15,7 @@ import pytest
 from kanister_py.core.reasons.table import GROUPS
 from kanister_py.core.templates.descriptions import DESCRIPTIONS
 from tests.conftest import REPOSITORY
-from tests.docs.generate import DOCS, PAGES, parsers, value_types
+from tests.docs.generate import DOCS, PAGES, chart_values, parsers, value_types
 
 REASONS = {reason.name: reason for group in GROUPS for reason in group.reasons}
 
@@ -28,6 +28,11 @@ def test_reference_page_is_up_to_date(name: str) -> None:
 
 def test_every_template_value_has_a_description() -> None:
     assert DESCRIPTIONS.keys() == value_types().keys()
+
+
+def test_every_chart_value_has_a_description() -> None:
+    missing = [".".join(path) for path, part in chart_values() if not part.get("description")]
+    assert missing == []
 
 
 # Reasons

@@ -41,8 +41,8 @@ def of_the_base() -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(rendered))
 
 
-# A parent chart passes `global` to all of its charts.
-NAMES = frozenset(names_in(SCHEMA)) - {"global"}
+# A parent chart passes `global` to all of its charts, and `enabled` to those with a condition.
+NAMES = frozenset(names_in(SCHEMA)) - {"global", "enabled"}
 
 
 def test_every_value_that_can_be_set_is_read_by_a_template_and_no_other_is() -> None:
