@@ -27,8 +27,8 @@ COMPOSITE_RESOURCES: Final = ReasonGroup(
         Reason("Available", "All composed resources are ready."),
         Reason(
             "Creating",
-            "Some composed resources are not ready yet.",
-            "The message names them.",
+            "The composite resource or some composed resources are not ready yet.",
+            "The message names the resources.",
         ),
         Reason("Deleting", "The object is being deleted."),
         Reason("Waiting", "A claim waits for its composite resource to become ready."),
@@ -40,8 +40,8 @@ COMPOSITE_RESOURCES: Final = ReasonGroup(
         Reason("WatchCircuitClosed", "The object is reconciled at every change."),
         Reason(
             "WatchCircuitOpen",
-            "The object changes too often, and is reconciled less often for a while.",
-            "Find what changes it in a loop; `kubectl get --watch` shows it.",
+            "The object in the message changes too often; its events are processed with a delay.",
+            "Find out what changes it; `kubectl get --watch` shows the changes.",
         ),
         Reason("SelectComposition", "A Composition was selected."),
         Reason("ComposeResources", "Event about composing: the message has the result."),
@@ -56,7 +56,7 @@ COMPOSITE_RESOURCES: Final = ReasonGroup(
             "A claim was bound to its composite resource, or cannot be.",
             "The message has the cause.",
         ),
-        Reason("AdoptResource", "An existing object without an owner was taken over."),
+        Reason("AdoptResource", "An existing object without a controller was adopted."),
         Reason(
             "PollInterval",
             "The annotation with the poll interval is invalid.",
@@ -90,9 +90,13 @@ COMPOSITE_RESOURCES: Final = ReasonGroup(
         Reason(
             "RevisionOfAnotherComposition",
             "`compositionRevisionRef` names a revision of another Composition.",
-            "Name one of the right Composition, or remove the reference.",
+            "Name a revision of the selected Composition, or remove the reference.",
         ),
-        Reason("RevisionNotFound", "There is no such revision.", "The message lists the existing."),
+        Reason(
+            "RevisionNotFound",
+            "There is no such revision.",
+            "The message lists the existing ones.",
+        ),
         Reason(
             "CompositeResourceNotFound",
             "There is no composite resource of this name.",
@@ -129,14 +133,14 @@ COMPOSITE_RESOURCES: Final = ReasonGroup(
             "Leave the namespace out in the function.",
         ),
         Reason("SameObject", "Two composed resources are the same object.", "Rename one."),
-        Reason("NoText", "A name or label of a composed resource is not a string.", "Quote it."),
+        Reason("NoText", "A name, label or annotation is not a string.", "Quote it."),
         Reason(
             "InexactNumber",
-            "A number is too large to pass through the protocol exactly.",
+            "A number is not exact in the protocol, so functions get a rounded one.",
             "Use a string.",
         ),
         Reason("UnknownField", "The object has a field that its kind lacks.", "Correct its name."),
-        Reason("StepSkipped", "A step was skipped because an earlier result said so."),
+        Reason("StepSkipped", "A step was skipped because its condition `when` is not true."),
         Reason(
             "DeprecatedFunctions",
             "The resource is composed with deprecated versions.",
@@ -144,12 +148,12 @@ COMPOSITE_RESOURCES: Final = ReasonGroup(
         ),
         Reason(
             "CheckCapabilities",
-            "A package in the pipeline lacks a needed capability.",
-            "Use a revision that is made for compositions.",
+            "Event: a step calls a removed version, or a package not made for compositions.",
+            "Use another version or revision.",
         ),
         Reason(
             "MissingCapabilities",
-            "A step calls a package that is made for something else.",
+            "A step calls a package that is not made for compositions.",
             "Use a revision that is made for compositions.",
         ),
         Reason("WatchingCompositeResource", "The kind is defined and its objects are reconciled."),
@@ -205,7 +209,7 @@ FUNCTION_CALLS: Final = ReasonGroup(
         Reason(
             "PipelineFatal",
             "A function returned a fatal result.",
-            "The message is the one of the function.",
+            "The message comes from the function.",
         ),
         Reason(
             "FunctionRevisionNotFound",
@@ -239,7 +243,7 @@ FUNCTION_CALLS: Final = ReasonGroup(
         ),
         Reason(
             "FunctionCertificateRefused",
-            "Function and controller do not trust each other's certificate.",
+            "The function or the controller does not trust the certificate of the other.",
             "Check the TLS Secrets of the function.",
         ),
         Reason(
@@ -259,8 +263,8 @@ FUNCTION_CALLS: Final = ReasonGroup(
         ),
         Reason(
             "FunctionNotServed",
-            "No function is served at the address.",
-            "Correct the address, or start the function.",
+            "No function is served at the address, or its program cannot be started.",
+            "Correct the address or the command, or start the function.",
         ),
         Reason(
             "InvalidResponse",
@@ -363,16 +367,16 @@ PACKAGES: Final = ReasonGroup(
         Reason(
             "BuiltInStandsIn",
             "A built-in function replaces the package of the same name.",
-            "Set the runtime annotation if the package should run.",
+            "Set the runtime annotation to run the package.",
         ),
         Reason(
             "BuiltInLeftOut",
-            "A function of that name is built in, and the manifest runs another one.",
+            "The manifest runs a function of its own in place of the built-in one of that name.",
         ),
         Reason(
             "NoStandIn",
-            "No built-in function can replace the package.",
-            "Install the package, or run it at an address.",
+            "With `--strict-versions`, no built-in version is known to replace this release.",
+            "Use a release in the message, or run the package at an address.",
         ),
     ),
 )

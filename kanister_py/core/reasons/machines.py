@@ -8,7 +8,7 @@ from kanister_py.core.reasons.reason import Reason, ReasonGroup
 
 CLUSTER: Final = ReasonGroup(
     "The API server",
-    "Answers of the API server. The message is the one of the server.",
+    "Errors of the API server. The message comes from the server.",
     (
         Reason("NotFound", "The object does not exist.", "Check its name and namespace."),
         Reason(
@@ -17,17 +17,25 @@ CLUSTER: Final = ReasonGroup(
             "Install its definition; ours come with `kanister-py crds install`.",
         ),
         Reason("AlreadyExists", "An object of this name exists.", "Choose another name."),
-        Reason("Conflict", "The object has changed since it was read; the request is retried."),
+        Reason(
+            "Conflict",
+            "The object has changed since it was read, or another field manager owns a field.",
+            "Changes are retried; for a field manager, see `FieldManagerConflict`.",
+        ),
         Reason(
             "FieldManagerConflict",
-            "Another field manager owns the field.",
-            "Give the field up there, or apply with `force`.",
+            "Cause of `Conflict`: another field manager owns the field.",
+            "Remove the field there, or apply with `force`.",
         ),
         Reason("Invalid", "The object breaks rules of its kind.", "Correct the listed fields."),
         Reason("BadRequest", "The API server cannot understand the request.", "See the message."),
         Reason("Unauthorized", "The credentials are missing or expired.", "Log in again."),
         Reason("MethodNotAllowed", "The resource does not support this verb.", "See the message."),
-        Reason("UnsupportedMediaType", "The resource does not support this type of patch."),
+        Reason(
+            "UnsupportedMediaType",
+            "The resource does not support this type of patch.",
+            "Use another type of patch.",
+        ),
         Reason("Expired", "The resource version is too old; the list is read again."),
         Reason("TooManyRequests", "The API server limits requests; the request is retried."),
         Reason(
@@ -36,7 +44,11 @@ CLUSTER: Final = ReasonGroup(
             "Check address, network and certificates.",
         ),
         Reason("InternalError", "The API server or a webhook failed; the request is retried."),
-        Reason("Timeout", "The API server did not finish in time; the result is unknown."),
+        Reason(
+            "Timeout",
+            "The API server did not finish in time; the result is unknown.",
+            "If it repeats, check the load of the API server.",
+        ),
         Reason(
             "RequestEntityTooLarge",
             "The object exceeds the size limit of the API server.",
@@ -60,7 +72,7 @@ CLUSTER: Final = ReasonGroup(
         ),
         Reason(
             "DefinitionNotServed",
-            "A definition was installed, and its kind is not served.",
+            "A definition was installed, but its kind is not served.",
             "Look at the conditions of the definition.",
         ),
         Reason(
@@ -69,17 +81,37 @@ CLUSTER: Final = ReasonGroup(
             "Add the field.",
         ),
         Reason("FieldValueInvalid", "Cause of `Invalid`: a value is invalid.", "Correct it."),
-        Reason("FieldValueTypeInvalid", "Cause of `Invalid`: a value has the wrong type."),
-        Reason("FieldValueNotSupported", "Cause of `Invalid`: a value is not one of the allowed."),
-        Reason("FieldValueNotFound", "Cause of `Invalid`: a referenced name does not exist."),
-        Reason("FieldValueForbidden", "Cause of `Invalid`: the field must not be set."),
-        Reason("FieldValueDuplicate", "Cause of `Invalid`: a key of a list occurs twice."),
+        Reason(
+            "FieldValueTypeInvalid",
+            "Cause of `Invalid`: a value has the wrong type.",
+            "Correct it.",
+        ),
+        Reason(
+            "FieldValueNotSupported",
+            "Cause of `Invalid`: a value is not one of the allowed values.",
+            "Use one in the message.",
+        ),
+        Reason(
+            "FieldValueNotFound",
+            "Cause of `Invalid`: a referenced name does not exist.",
+            "Correct the name.",
+        ),
+        Reason(
+            "FieldValueForbidden",
+            "Cause of `Invalid`: the field must not be set or changed.",
+            "Restore or remove it.",
+        ),
+        Reason(
+            "FieldValueDuplicate",
+            "Cause of `Invalid`: a key of a list occurs twice.",
+            "Remove one of the entries.",
+        ),
     ),
 )
 
 CONTROLLER: Final = ReasonGroup(
     "The controller and its endpoint",
-    "Errors at the start and in the log of the controller, and answers of the HTTP endpoint.",
+    "Errors at the start and in the log of the controller, and responses of the endpoint.",
     (
         Reason(
             "LeadershipLost",
@@ -121,12 +153,40 @@ CONTROLLER: Final = ReasonGroup(
             "The address or port is in use or not allowed.",
             "Choose another `--host` or `--port`.",
         ),
-        Reason("Misdirected", "The request was sent to another host name.", "Use the right one."),
-        Reason("NotAcceptable", "No offered media type is accepted.", "Change the header Accept."),
-        Reason("TooManyTokens", "Too many different tokens were checked recently.", "Wait."),
-        Reason("RequestHeaderFieldsTooLarge", "The headers of the request are too large."),
-        Reason("URITooLong", "The path of the request is too long."),
-        Reason("Fault", "A defect of kanister-py; the log has a traceback.", "Please report it."),
+        Reason(
+            "Misdirected",
+            "The request names a host that the endpoint does not serve.",
+            "Use `localhost` or the IP address.",
+        ),
+        Reason(
+            "NotAcceptable",
+            "The client accepts none of the offered media types.",
+            "Change or omit the header Accept.",
+        ),
+        Reason(
+            "AccessUnknown",
+            "The API server cannot check tokens or permissions at the moment.",
+            "Try again.",
+        ),
+        Reason(
+            "InvalidLimit",
+            "A concurrency limit is not of the form `[NAMESPACE/]BLUEPRINT[:ACTION]=N`.",
+            "Correct `--limit`.",
+        ),
+        Reason(
+            "TooManyTokens",
+            "Too many tokens of this client were rejected recently.",
+            "Wait a minute, and use a valid token.",
+        ),
+        Reason(
+            "RequestHeaderFieldsTooLarge",
+            "The headers of the request are too large.",
+            "Send fewer or shorter headers.",
+        ),
+        Reason(
+            "URITooLong", "The path of the request is too long.", "Use one of the documented paths."
+        ),
+        Reason("Fault", "A bug in kanister-py; the log has a traceback.", "Please report it."),
         Reason("TransientError", "A temporary failure; it is retried."),
         Reason("Error", "An error without a reason of its own.", "See the message."),
     ),
@@ -141,7 +201,11 @@ LAPTOP: Final = ReasonGroup(
             "The journal of a run cannot be written; the run stops.",
             "Free disk space or correct permissions, then use `run --resume`.",
         ),
-        Reason("RunNotFound", "The state folder has no such run.", "`--state` selects it."),
+        Reason(
+            "RunNotFound",
+            "The state folder does not exist or has no such run.",
+            "Correct `--state` or the name of the run.",
+        ),
         Reason(
             "StateFolderInUse",
             "Another process uses the state folder.",
@@ -155,7 +219,7 @@ LAPTOP: Final = ReasonGroup(
         Reason(
             "StateNotReadable",
             "The saved state was written by another release.",
-            "Continue with that release, or start again.",
+            "Resume with that release, or start a new run.",
         ),
         Reason(
             "PodsNotRun",
@@ -177,23 +241,31 @@ LAPTOP: Final = ReasonGroup(
             "A pod as a process cannot have a volume of this kind.",
             "The message lists the supported kinds.",
         ),
-        Reason("VolumesNotKept", "The content of volumes is deleted after the run."),
+        Reason(
+            "VolumesNotKept",
+            "The content of volumes was deleted after the run.",
+            "`--state DIR` keeps it.",
+        ),
         Reason("FailedMount", "A volume of the pod does not exist yet.", "Create its source."),
         Reason(
             "CreateContainerConfigError",
             "A variable of a container refers to something that does not exist.",
             "Create the ConfigMap or Secret.",
         ),
-        Reason("WorkloadNotReady", "A workload of the local cluster has no ready pods."),
+        Reason(
+            "WorkloadNotReady",
+            "A workload of the local cluster has fewer ready pods than requested.",
+            "The message has the problems of the pods.",
+        ),
         Reason(
             "InvalidTarget",
-            "The target of `functions test` or `function serve` is not a function.",
+            "The target of `functions test` or `functions serve` is not a function.",
             "Name a function, `module:Class` or a command.",
         ),
         Reason("FolderNotEmpty", "The target folder is not empty.", "Choose another folder."),
         Reason(
             "UnknownDistribution",
-            "No installed package of this name brings functions.",
+            "No installed package of this name provides functions.",
             "Choose one of the names in the message.",
         ),
         Reason(

@@ -15,7 +15,11 @@ DOCUMENTS: Final = ReasonGroup(
             "A file or object does not have the form of its kind.",
             "Correct the named fields. `kanister-py schema show KIND` prints the schema.",
         ),
-        Reason("FileUnreadable", "A file cannot be read.", "Check its path and permissions."),
+        Reason(
+            "FileUnreadable",
+            "A file or folder cannot be read, or the folder has no files of the expected kind.",
+            "Check its path and permissions.",
+        ),
         Reason(
             "UsageError",
             "The input is wrong in a way that has no reason of its own.",
@@ -54,7 +58,7 @@ DOCUMENTS: Final = ReasonGroup(
         ),
         Reason(
             "InvalidArguments",
-            "Arguments have the right types, and their values cannot be used together.",
+            "The types of the arguments are right, but a value or a combination of values is not.",
             "Follow the message; `kanister-py functions describe NAME` explains each argument.",
         ),
         Reason(
@@ -64,8 +68,8 @@ DOCUMENTS: Final = ReasonGroup(
         ),
         Reason(
             "InvalidObjectReference",
-            "A reference to an object lacks its kind, name or namespace.",
-            "Add the missing fields.",
+            "A reference to an object has an unknown kind and lacks `apiVersion` or `resource`.",
+            "Correct the kind, or add these fields.",
         ),
         Reason(
             "InvalidProfile",
@@ -75,7 +79,7 @@ DOCUMENTS: Final = ReasonGroup(
         Reason(
             "FunctionNotRegistered",
             "No function of this name is registered.",
-            "Correct the name, or install the plug-in that brings it. "
+            "Correct the name, or install the plugin that provides it. "
             "`kanister-py functions list` shows all.",
         ),
         Reason(
@@ -86,17 +90,17 @@ DOCUMENTS: Final = ReasonGroup(
         Reason(
             "FunctionVersionRemoved",
             "The requested version was removed after its deprecation window.",
-            "`kanister-py upgrade` rewrites the blueprint to the replacement.",
+            "`kanister-py upgrade` changes the file to the replacement, if there is one.",
         ),
         Reason(
             "FunctionVersionDeprecated",
             "The version works and will be removed in the named release.",
-            "`kanister-py upgrade` rewrites the blueprint to the replacement.",
+            "`kanister-py upgrade` changes the file to the replacement.",
         ),
         Reason(
             "FunctionVersionFallback",
-            "The preferred version does not exist, so the stable version runs, as in Kanister.",
-            "Choose an existing version, or leave `preferredVersion` out.",
+            "The requested version does not exist, so v0.0.0 runs, as in Kanister.",
+            "Choose a version in the message. `--strict-versions` makes this an error.",
         ),
         Reason(
             "FunctionOfAnotherKind",
@@ -110,8 +114,8 @@ DOCUMENTS: Final = ReasonGroup(
         ),
         Reason(
             "RegistrationRefused",
-            "A plug-in registers a function twice, or in a form that cannot work.",
-            "Fix or remove the plug-in.",
+            "A plugin registers a function twice, or in a form that cannot work.",
+            "Fix or remove the plugin.",
         ),
         Reason(
             "CatalogueMismatch",
@@ -120,7 +124,7 @@ DOCUMENTS: Final = ReasonGroup(
         ),
         Reason(
             "PluginBroken",
-            "A plug-in package cannot be imported.",
+            "A plugin cannot be imported.",
             "Fix or uninstall the named package.",
         ),
         Reason(
@@ -135,8 +139,8 @@ DOCUMENTS: Final = ReasonGroup(
         ),
         Reason(
             "TemplateUndefined",
-            "A template reads a value that does not exist.",
-            "Correct the name; the template reference lists all values.",
+            "A Jinja2 template reads a value that does not exist.",
+            "Correct the name; [Template values](templates.md) lists all.",
         ),
     ),
 )
@@ -148,12 +152,12 @@ RUNS: Final = ReasonGroup(
         Reason(
             "ActionNotFound",
             "The Blueprint has no such action.",
-            "Correct `spec.actions[].name`; `kanister-py plan` lists the actions.",
+            "Correct the name of the action; the message lists the actions.",
         ),
         Reason(
             "BlueprintNotFound",
-            "The Blueprint does not exist in the namespace where it is looked up.",
-            "Create it, or name the right namespace.",
+            "The Blueprint is neither in the namespace of the ActionSet nor in a file of `-f`.",
+            "Create it, correct its name, or add its file.",
         ),
         Reason(
             "BlueprintChanged",
@@ -162,18 +166,18 @@ RUNS: Final = ReasonGroup(
         ),
         Reason(
             "ActionSetIncomplete",
-            "Only a complete ActionSet has artifacts for a following action.",
+            "The ActionSet is not complete, so it has no artifacts for another action.",
             "Wait for its end, or choose another one.",
         ),
         Reason("ActionSetGone", "The ActionSet was deleted while it was watched."),
         Reason(
             "ActionSetNotFit",
-            "The request does not fit the state of the ActionSet.",
-            "`kanister-py actionset get` shows the state.",
+            "A new ActionSet or Schedule names a Blueprint, object or input that does not exist.",
+            "Correct the names in the message, or use `--skip-validation`.",
         ),
         Reason(
             "ActionSetState",
-            "The request does not fit the state of the ActionSet.",
+            "The state of the ActionSet does not allow the request.",
             "`kanister-py actionset get` shows the state.",
         ),
         Reason(
@@ -204,8 +208,8 @@ RUNS: Final = ReasonGroup(
         Reason("PhaseNameTwice", "Two phases of an action have the same name.", "Rename one."),
         Reason(
             "ArtifactUnreadable",
-            "The artifact was written by a version that the chosen version cannot read.",
-            "Restore with one of the versions in the message.",
+            "The chosen version cannot read an artifact that another version has written.",
+            "Use one of the versions in the message.",
         ),
         Reason(
             "NoArtifacts",
@@ -283,7 +287,7 @@ RUNS: Final = ReasonGroup(
         Reason(
             "ControllerPositionNotLent",
             "The run needs network access or credentials of the controller itself.",
-            "Ask the operator to allow the address, or use a pod and a Secret of the namespace.",
+            "Set the flag in the message, or use a pod and a Secret of the namespace.",
         ),
         Reason(
             "PrivilegesRaised",
@@ -295,18 +299,12 @@ RUNS: Final = ReasonGroup(
             "`KANISTER_PY_JOB_POD_SECURITY` or `KANISTER_PY_JOB_POD_USER` has an invalid value.",
             "Set them to `restricted` and to a user ID, or unset them.",
         ),
-        Reason(
-            "AccessUnknown",
-            "The API server did not answer whether the access is allowed.",
-            "Try again.",
-        ),
-        Reason(
-            "InvalidLimit",
-            "A concurrency limit is not of the form `[NAMESPACE/]BLUEPRINT[:ACTION]=N`.",
-            "Correct the flag.",
-        ),
         Reason("Added", "The controller has read a new Blueprint."),
-        Reason("Paused", "A run waits because `spec.suspend` is set.", "Clear it to continue."),
+        Reason(
+            "Paused",
+            "The controller is paused, so it does not start the ActionSet.",
+            "Start the controller without `--paused` (chart: `controller.paused: false`).",
+        ),
         Reason(
             "AccessMissing",
             "An ActionSet waits because the controller may not read its Blueprint.",
@@ -323,10 +321,10 @@ RUNS: Final = ReasonGroup(
             "The pod of a phase failed before its command ended.",
             "The message has the reason of the container or of the kubelet.",
         ),
-        Reason("PodGone", "The pod of a phase was deleted while it ran.", "Run the phase again."),
+        Reason("PodGone", "The pod of a phase was deleted while it ran.", "Retry the run."),
         Reason(
             "PodNotReady",
-            "The pod of a phase did not start in time.",
+            "The pod of a phase cannot start, or did not start in time.",
             "Check image, resources and volumes with `kubectl describe pod`.",
         ),
         Reason(
@@ -347,7 +345,7 @@ RUNS: Final = ReasonGroup(
         Reason(
             "WorkloadNotKnown",
             "The function needs a workload, and neither arguments nor the object name one.",
-            "Add `namespace`, `kind` and `name`.",
+            "Add the arguments `namespace`, `kind` and `name`.",
         ),
         Reason(
             "WorkloadNotSupported",
@@ -359,7 +357,7 @@ RUNS: Final = ReasonGroup(
             "`KubeOps` lacks an argument that its operation needs.",
             "Add the argument.",
         ),
-        Reason("InvalidOperation", "`KubeOps` has no such operation.", "Choose a listed one."),
+        Reason("InvalidOperation", "`KubeOps` has no such operation.", "Use one in the message."),
         Reason(
             "InvalidManifest",
             "The manifest in `KubeOps` is not a valid object.",
@@ -373,12 +371,12 @@ RUNS: Final = ReasonGroup(
         Reason(
             "RequestFailed",
             "The HTTP request got no complete response.",
-            "Check the address and the network; the phase may be retried.",
+            "Check the address and the network; `retry` repeats the phase.",
         ),
         Reason(
             "RequestInDoubt",
             "A POST or PATCH may have been carried out, and is not sent again.",
-            "Check its effect, or send a header `Idempotency-Key`.",
+            "Check whether it was, or send a header `Idempotency-Key`.",
         ),
         Reason(
             "UnexpectedStatus",
@@ -393,17 +391,17 @@ RUNS: Final = ReasonGroup(
         Reason("ResponseTooLarge", "The response exceeds the size limit.", "Ask for less data."),
         Reason(
             "NoticeRefused",
-            "A failure notice cannot be sent.",
-            "The message has the cause; see the reasons that begin with `NoticeReceiver`.",
+            "The receiver rejected a failure notice, which is not sent again.",
+            "The message has the HTTP status; check the receiver and its `key`.",
         ),
         Reason(
             "NoticeReceiverMissing",
-            "The Secret of the receiver of failure notices cannot be read.",
-            "Create it, or grant the controller access.",
+            "The Secret of the receiver of failure notices does not exist.",
+            "Create it.",
         ),
         Reason(
             "NoticeReceiverInvalid",
-            "The Secret of the receiver lacks `url` or `key`.",
+            "The Secret of the receiver lacks `url` or `key`, or `key` is empty.",
             "Add both.",
         ),
         Reason(
@@ -413,15 +411,15 @@ RUNS: Final = ReasonGroup(
         ),
         Reason(
             "NoticeNotDelivered",
-            "The receiver did not accept the notice; it is retried.",
-            "Check the receiver.",
+            "The receiver cannot be reached; the notice is sent again.",
+            "Check the receiver and the network.",
         ),
     ),
 )
 
 STORES: Final = ReasonGroup(
     "Backups, stores and snapshots",
-    "Errors of data functions, of `kando`, `location` and `restore`.",
+    "Errors of data functions, `kando`, and the commands `location`, `profile` and `restore`.",
     (
         Reason(
             "StoreUnavailable",
@@ -431,15 +429,17 @@ STORES: Final = ReasonGroup(
         Reason(
             "StoreRefused",
             "The object store denies the request.",
-            "The message has its answer: credentials, bucket policy or region.",
+            "The message has its response: credentials, bucket policy or region.",
         ),
         Reason(
             "StoreNotUsable",
-            "The Profile of a local run leads to no usable store.",
+            "The store of the Profile cannot be used by a local run.",
             "`--locations DIR` uses a folder instead.",
         ),
         Reason(
-            "BucketNotFound", "The bucket does not exist.", "Create it, or correct the Profile."
+            "BucketNotFound",
+            "The bucket or folder does not exist.",
+            "Create it, or correct the Profile.",
         ),
         Reason(
             "CredentialRefused",
@@ -454,13 +454,13 @@ STORES: Final = ReasonGroup(
         Reason("TooLarge", "The upload exceeds a limit of the store.", "Split the data."),
         Reason(
             "NoBackup",
-            "There is no backup to restore.",
-            "`kanister-py schedule describe` lists the backups.",
+            "There is no backup to restore, or none of a pod.",
+            "`kanister-py restore NAME --list` lists the backups of a Schedule.",
         ),
         Reason(
             "RestoreUnclear",
-            "Several backups match, or none.",
-            "Name the ActionSet or Schedule and the backup exactly.",
+            "The name is ambiguous or unknown, or the Blueprint cannot restore the backup.",
+            "Follow the message.",
         ),
         Reason(
             "RestoreIncomplete",
@@ -480,11 +480,11 @@ STORES: Final = ReasonGroup(
         Reason(
             "AmbiguousBackup",
             "The prefix of a backup ID matches several backups.",
-            "Give more digits.",
+            "Use more digits.",
         ),
         Reason(
             "BackupUnreadable",
-            "restic did not name the snapshot that it made.",
+            "restic did not print the ID of the new snapshot.",
             "Look at the log of the phase.",
         ),
         Reason(
@@ -500,11 +500,13 @@ STORES: Final = ReasonGroup(
         Reason("NoDatabase", "The RDS instance or cluster does not exist.", "Correct its name."),
         Reason("NoSnapshot", "The RDS snapshot does not exist.", "Correct its name."),
         Reason("RdsFailed", "RDS reports a failed state.", "Look at the events of RDS."),
-        Reason("AwsUnreachable", "AWS did not answer.", "Check the network; the phase is retried."),
+        Reason(
+            "AwsUnreachable", "AWS did not answer.", "Check the network; `retry` repeats the phase."
+        ),
         Reason(
             "AwsRefused",
-            "AWS denies the request.",
-            "The message has the answer: credentials, permissions or parameters.",
+            "AWS returned an error without a code; otherwise the reason is the code of AWS.",
+            "The message has the response of AWS.",
         ),
         Reason(
             "ExtraMissing",
@@ -513,8 +515,8 @@ STORES: Final = ReasonGroup(
         ),
         Reason(
             "SecretNotFound",
-            "The Secret with credentials is neither an object of the phase nor of the action.",
-            "Add it to `objects` of the phase.",
+            "The Secret with credentials is in neither `objects` of the phase nor the ActionSet.",
+            "Add it to `objects` of the phase or `secrets` of the ActionSet.",
         ),
     ),
 )
@@ -524,7 +526,7 @@ SCHEDULES: Final = ReasonGroup(
     "Conditions `Ready`, `Suspended` and `Retention` of a Schedule, and its events.",
     (
         Reason("Scheduled", "The Schedule is valid and will run."),
-        Reason("AsSaid", "The condition follows the spec."),
+        Reason("AsSaid", "The condition is as `spec` requests."),
         Reason(
             "InvalidTimetable",
             "The cron line, interval or time zone is invalid or never matches.",
@@ -535,7 +537,9 @@ SCHEDULES: Final = ReasonGroup(
             "The last run failed.",
             "`kanister-py schedule describe` names the run and its reason.",
         ),
-        Reason("Suspended", "The Schedule or run is suspended.", "Clear `spec.suspend`."),
+        Reason(
+            "Suspended", "The Schedule is suspended.", "`kanister-py schedule resume` ends this."
+        ),
         Reason(
             "Missed",
             "A run was not started because it was late by more than `startingDeadline`.",
