@@ -1,1 +1,1 @@
-"""ActionSets as data: the table of states, progress and outputs."""
+"""ActionSets: models, creation, admission, the state machine of a run, and its status."""

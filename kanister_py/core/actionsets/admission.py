@@ -1,7 +1,8 @@
 """Decisions of the admission webhook: reject an object, or store it with warnings.
 
-Objects that cannot work are rejected; other problems become warnings. Changes of metadata and
-status are never rejected, so that an invalid object can always be deleted or finished.
+Objects that cannot work are rejected; other problems become warnings. Changes that only affect
+metadata and status are not checked, so that an invalid object can always be deleted or finished.
+The exception are the labels that identify a revision: only the controller may change them.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ ALLOWED: Final = Verdict()
 
 
 def needs_no_check(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    """Return whether a change affects no checked field, or the object is being deleted."""
+    """Return whether a change affects only metadata or status, or the object is being deleted."""
     if metadata_of(new).get("deletionTimestamp"):
         return True
     if old is None:
@@ -80,7 +81,7 @@ def referenced_blueprints(actionset: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def review_blueprint(blueprint: Mapping[str, Any], context: Context) -> Verdict:
-    """Review a Blueprint: errors of lint reject it."""
+    """Review a Blueprint. Errors that lint reports reject it; other findings are warnings."""
     return verdict_of(findings_in(blueprint, {}, context))
 
 
@@ -89,9 +90,9 @@ def review_actionset(
     blueprints: Mapping[str, Mapping[str, Any] | None],
     context: Context,
 ) -> Verdict:
-    """Review an ActionSet with the Blueprints that it refers to; None stands for a missing one.
+    """Review an ActionSet. `blueprints` are the Blueprints that it refers to, None if missing.
 
-    Errors in a Blueprint, or a missing Blueprint, are warnings.
+    Problems of a Blueprint, or a missing Blueprint, are only warnings.
     """
     try:
         parse_actionset(parse_document(json.dumps(actionset)))
@@ -110,6 +111,10 @@ def warnings_of_blueprints(
     blueprints: Mapping[str, Mapping[str, Any] | None],
     context: Context,
 ) -> Iterator[str]:
+    """Yield warnings about missing Blueprints and actions, and about deprecated versions.
+
+    Names that are not in `blueprints` were not looked up, so they are skipped.
+    """
     for entry in spec_of(actionset).get("actions") or ():
         name, action = entry.get("blueprint") or "", entry.get("name") or ""
         blueprint = blueprints.get(name)
@@ -132,6 +137,7 @@ def warnings_of_blueprints(
 def findings_in(
     obj: Mapping[str, Any], blueprints: Mapping[str, Mapping[str, Any]], context: Context
 ) -> list[Finding]:
+    """Lint an object together with its Blueprints. Returns only the findings in the object."""
     own = str(obj.get("kind"))
     sources = [Source(own, json.dumps(obj))]
     sources += [
@@ -140,13 +146,14 @@ def findings_in(
     return [
         finding
         for finding in lint_sources(sources, context).findings
-        # Errors and deprecations concern the author of a change; notes do not.
+        # Notes (INFO) are too noisy for an admission response.
         if finding.file == own and finding.severity is not Severity.INFO
     ]
 
 
 def verdict_of(findings: list[Finding]) -> Verdict:
-    # A missing action is reported by `warnings_of_blueprints`.
+    """Reject for errors, except for two that Kanister accepts."""
+    # `warnings_of_blueprints` reports missing actions.
     relevant = [finding for finding in findings if finding.rule != NO_ACTION.id]
     # An ActionSet without actions is valid and completes at once. Kanister stores an ActionSet
     # whose object cannot be found, and fails it with a reason.
@@ -243,16 +250,17 @@ def referenced_functions(composition: Mapping[str, Any]) -> tuple[str, ...]:
 def review_composition(
     composition: Mapping[str, Any], functions: Mapping[str, Mapping[str, Any]], context: Context
 ) -> Verdict:
-    """Review the function versions that a Composition requests, with the installed Functions.
+    """Review the function versions that a Composition requests from the installed Functions.
 
-    Removed and invalid versions reject it; versions that may be released later are warnings.
+    Removed and invalid versions reject it. All other findings are warnings: an unknown version,
+    for example, may be released later.
     """
     findings = findings_in(composition, functions, context)
     return _verdict(findings, lambda finding: finding.rule in (REMOVED.id, INVALID.id))
 
 
 def review_package(obj: Mapping[str, Any]) -> Verdict:
-    """Review the revision limits of a Function or another package."""
+    """Review the revision limits of a Function or another Crossplane package."""
     spec = spec_of(obj)
     problems = problems_of_limits(
         _integer(spec.get("activeRevisionLimit")),

@@ -1,4 +1,4 @@
-"""Course of a run: an ActionSet with the actions of its Blueprints, before anything runs."""
+"""Course of a run: an ActionSet, its actions as defined in Blueprints, and its initial status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PHASE_RETRY: Final = RetryRule(limit=0)
 
 
 class ActionCourse(NamedTuple):
-    """Action of an ActionSet with its definition in the Blueprint."""
+    """Action of an ActionSet, resolved: its entry in the ActionSet and its Blueprint definition."""
 
     spec: ActionSpec
     blueprint: Blueprint
@@ -43,7 +43,7 @@ class ActionCourse(NamedTuple):
 
 
 class Course(NamedTuple):
-    """ActionSet with the definitions of all its actions. Constant during a run."""
+    """ActionSet with its resolved actions and their rules. Constant during a run."""
 
     actionset: ActionSet
     actions: tuple[ActionCourse, ...]
@@ -54,7 +54,10 @@ class Course(NamedTuple):
 
 
 def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Course:
-    """Resolve the actions of an ActionSet in Blueprints by name."""
+    """Resolve the actions of an ActionSet. `blueprints` are keyed by name.
+
+    Raises UsageError if a Blueprint or an action is missing.
+    """
     actions = tuple([_action_course(spec, blueprints) for spec in actionset.spec.actions])
     rules = Rules(tuple(map(_rules_of, actions)), mode=actionset.spec.execution_mode)
     return Course(actionset, actions, rules)
@@ -104,7 +107,7 @@ def _phase_rules(phase: Phase) -> PhaseRules:
             parse_seconds(phase.timeout) if phase.timeout else None,
         )
     except InvalidDuration:
-        # The check before a run reports invalid durations, so such an action never starts.
+        # The preflight check reports invalid durations, so such an action never starts.
         return PhaseRules(phase.name, None, None)
 
 
@@ -129,19 +132,20 @@ def _first_action_status(course: ActionCourse) -> ActionStatus:
 
 
 class ChosenVersions(NamedTuple):
-    """Versions of an action's phases, or the errors of choosing them; the deferPhase is last."""
+    """Chosen versions of the phases of one action; the deferPhase is last."""
 
     choices: tuple[Choice[FunctionEntry] | KanisterError, ...]
+    """One entry per phase: the choice, or the error if no version could be chosen."""
     warnings: tuple[Warned, ...]
 
     versions: tuple[str, ...]
-    """Chosen versions; shorter than `choices` if there are errors."""
+    """Chosen versions. Errors have no entry here, so it can be shorter than `choices`."""
 
 
 def choose_versions(
     choose: Callable[[str, str, str], Choice[FunctionEntry]], course: ActionCourse
 ) -> ChosenVersions:
-    """Choose the version of every function of an action, or return the error for it.
+    """Choose the function version of every phase of an action. Collects errors, raises none.
 
     `choose` is called with the function, the `funcVersion` of the phase and the `preferredVersion`
     of the action.

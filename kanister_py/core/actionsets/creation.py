@@ -34,7 +34,7 @@ _COPIED_ANNOTATIONS: Final = (PARENT, "kanister-py.io/concurrency-key")
 
 
 class Order(NamedTuple):
-    """Request for an ActionSet. Omitted fields come from the parent."""
+    """Request for an ActionSet. Fields that are not set come from the parent ActionSet, if any."""
 
     action: str = ""
     name: str = ""
@@ -55,10 +55,12 @@ class Order(NamedTuple):
 def new_actionset(
     order: Order, parent: Mapping[str, Any] | None, choose: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Build the requested ActionSet, with one action for each object.
+    """Build the requested ActionSet.
 
-    The actions of a parent are used with the artifacts that they produced; fields of the request
-    override them. `choose` picks a letter of a generated name.
+    Without a parent it has one action per object. With a parent, its actions are copied once per
+    object, or once if the request has no objects. The copies have the artifacts that the parent
+    produced, and fields of the request override theirs. `choose` picks a character for a
+    generated name.
     """
     if parent is not None:
         metadata = parent["metadata"]
@@ -151,8 +153,8 @@ def retry_of(
 ) -> dict[str, Any]:
     """Build the ActionSet that retries a failed one.
 
-    The run copies the completed phases of the failed one. `from_phase` overrides the phase at which
-    it begins.
+    When it runs, it copies the completed phases of the failed ActionSet, and begins at the first
+    incomplete one. `from_phase` names another phase to begin at.
     """
     metadata = actionset["metadata"]
     spec = {
@@ -177,7 +179,10 @@ def retry_of(
 
 
 def references_of(actionset: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """List the objects that an ActionSet refers to as (kind, reference), without duplicates."""
+    """List the Profiles, Secrets and ConfigMaps of an ActionSet, without duplicates.
+
+    An entry is a kind in words, such as `config map`, and a reference.
+    """
     references: list[tuple[str, Mapping[str, Any]]] = []
     for action in actionset["spec"]["actions"]:
         if action.get("profile"):

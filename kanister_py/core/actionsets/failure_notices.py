@@ -69,12 +69,15 @@ def body_of(end: RunEnd) -> bytes:
 
 
 def headers_of(end: RunEnd, body: bytes, key: bytes, seconds: int) -> dict[str, str]:
-    """Return headers with a signature over the body and the time, which prevents replays."""
+    """Return the headers of a notice. `seconds` is the current Unix time.
+
+    The signature covers the time and the body, so that receivers can reject replayed requests.
+    """
     signature = hmac.new(key, b"%d.%b" % (seconds, body), "sha256").hexdigest()
     return {
         "Content-Type": "application/json",
         "User-Agent": "kanister-py",
-        # Stable over attempts and restarts, so that a receiver can drop duplicates.
+        # The same for all attempts, even after a restart, so that receivers can drop duplicates.
         "X-Kanister-Py-Delivery": f"{end.uid}-{end.event}",
         "X-Kanister-Py-Timestamp": str(seconds),
         "X-Kanister-Py-Signature": f"sha256={signature}",

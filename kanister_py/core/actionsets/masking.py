@@ -10,13 +10,13 @@ from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
 MIN_LENGTH: Final = 6
-"""Shorter values occur in ordinary text; masking them would reveal them."""
+"""Shorter values are not masked. They also occur in ordinary words, where a mask reveals them."""
 
 MASK: Final = "***"
 
 
-# Longer secrets are files: their lines are masked separately, and only the complete text
-# is searched in encoded forms.
+# Secrets with more lines are assumed to be files. Their lines are masked separately, but only the
+# complete text is also searched for in encoded forms.
 _MAX_LINES_IN_FORMS: Final = 64
 _MAX_LENGTH_IN_FORMS: Final = 16 << 10
 _MAX_SEARCHED: Final = 64
@@ -24,10 +24,10 @@ _MAX_SEARCHED: Final = 64
 
 
 class Masker:
-    """Masker of known secrets: complete values, single lines, any case, and encoded forms.
+    """Masker of known secrets. Finds complete values and single lines, in any case, also encoded.
 
-    Encoded forms are base64, JSON, URL and hexadecimal encoding. In base64, secrets are also found
-    inside a longer text, such as `user:password`.
+    The encodings are base64, JSON, URL and hexadecimal. A secret is also found if it was part of
+    a longer text when that was encoded in base64, such as `user:password`.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -68,8 +68,8 @@ class _Search:
     """Search for a few texts, one after the other."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        # The longest text comes first; otherwise the rest of it would stay visible after its
-        # prefix.
+        # The longest text comes first. Otherwise a shorter secret that is a prefix of it would
+        # match, and the rest would stay visible.
         ordered = sorted(texts, key=lambda text: (-len(text), text))
         self._folded = tuple({text.casefold() for text in ordered})
         self._pattern = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE)
@@ -82,8 +82,9 @@ class _Search:
 
 
 class _Index:
-    """Index of many texts by their first characters. The time for a line does not depend on their
-    number.
+    """Index of many texts by their first characters.
+
+    The time to mask a line does not depend on the number of texts.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -115,7 +116,10 @@ def _longest(lengths: Mapping[int, Collection[str]], text: str, at: int) -> int:
 
 
 def _folded(text: str) -> str:
-    """Return the text in lower case with unchanged length."""
+    """Return the case-folded text. Characters whose folded form is longer stay unchanged.
+
+    The length does not change, so that positions are valid in the original text.
+    """
     folded = text.casefold()
     if len(folded) == len(text):
         return folded
@@ -134,7 +138,10 @@ def _forms_of(secret: str) -> Iterator[str]:
 
 
 def _in_base64(raw: bytes) -> Iterator[str]:
-    """Yield the base64 encodings of bytes at all offsets, without characters at the edges."""
+    """Yield the base64 encodings of bytes at the three possible offsets in a longer text.
+
+    Characters at the edges are left out, because they also encode bits of neighbouring bytes.
+    """
     yield b64encode(raw).decode()
     for before in range(3):
         begin = -(-before * 8 // 6)

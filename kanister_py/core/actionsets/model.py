@@ -129,7 +129,7 @@ def check_schema(manifest: LocatedObject) -> tuple[list[UnknownKey], list[Proble
 
 
 def reference_as_dict(reference: ObjectReference) -> dict[str, str]:
-    """Return a reference like Kanister's clients write it: all fields but an empty namespace."""
+    """Return a reference as Kanister's clients write it: all fields, but no empty namespace."""
     data = reference.as_dict()
     if not reference.namespace:
         del data["namespace"]

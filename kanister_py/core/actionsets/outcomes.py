@@ -1,4 +1,4 @@
-"""Outcomes: events of a run, which are stored in its journal."""
+"""Outcomes: the events that change the status of a run. They are stored in its journal."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _no_values() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """All function versions have been chosen: a tuple for each action, a version for each phase.
+    """The run began: all function versions have been chosen.
 
-    The version of the deferPhase comes last.
+    `versions` has a tuple per action with a version per phase; that of the deferPhase is last.
     """
 
     time: datetime
@@ -38,7 +38,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The facts for the templates of an action have been collected. They must survive a restart."""
+    """The data for the templates of an action was read, so its phases may start.
+
+    `facts` is the part that must survive a restart, because phases may change it.
+    """
 
     time: datetime
     action: int
@@ -148,7 +151,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """The run ends at once: running phases are not stopped, and deferred phases do not run."""
+    """The run ends at once. Running phases are not stopped, and deferred phases do not run."""
 
     time: datetime
     error: PhaseError

@@ -33,9 +33,10 @@ Piece: TypeAlias = bytes | Output | UsageError
 class OutputParser:
     """Parser for the log of a command that arrives in chunks of any size.
 
-    A line is an output from the marker on; text before the marker on the same line is log. Log text
-    is passed through unchanged. At most one line of output is buffered. An invalid output line
-    becomes a piece; the first one is also stored in `error`, and parsing continues.
+    The rest of a line after the marker is an output. Text before the marker on the same line is
+    log text, which gets a newline at its end. Other log text is unchanged. At most one line of
+    output is buffered. An invalid output becomes a piece, and parsing continues; the first error
+    is also stored in `error`.
     """
 
     def __init__(self) -> None:
@@ -131,7 +132,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def parse_output(line: bytes) -> Output | UsageError:
-    """Parse the text after a marker.
+    """Parse the text after a marker. Returns the error if it is invalid.
 
     Parsing is as lenient as Go's decoder for a struct of two strings: names are matched in any
     case, missing and null members are empty, and other members are ignored.
@@ -161,14 +162,14 @@ def parse_output(line: bytes) -> Output | UsageError:
 
 
 class LogLines:
-    """Splitter of a log into lines of limited length. The log arrives in chunks."""
+    """Splitter of a log into lines of limited length. The log arrives in chunks of any size."""
 
     def __init__(self, write_line: Callable[[str], None]) -> None:
         self._write_line = write_line
         self._pending = b""
 
     def feed(self, data: bytes) -> None:
-        """Parse the next chunk, and pass on the lines that are complete."""
+        """Parse the next chunk, and write the lines that are complete."""
         *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
             self._pass_on(line)
@@ -178,7 +179,7 @@ class LogLines:
             self._pending = self._pending[at:]
 
     def finish(self) -> None:
-        """Pass on the text after the last newline."""
+        """Write the text after the last newline."""
         if self._pending:
             self._pass_on(self._pending)
         self._pending = b""

@@ -53,7 +53,10 @@ class RunRow(NamedTuple):
     warnings: int = 0
 
     def seconds(self, now: datetime) -> float | None:
-        """Return the duration until the end or `now`, or None for a run that has not begun."""
+        """Return the time from creation to the end, or to `now` if the run is in progress.
+
+        None if it has not begun, or if its end is unknown.
+        """
         ended = self.ended or (now if self.state == State.RUNNING else None)
         return (ended - self.created).total_seconds() if ended is not None else None
 
@@ -95,7 +98,10 @@ def _names(names: Iterable[object]) -> tuple[str, ...]:
 
 
 class RunQuery(NamedTuple):
-    """Filters of runs; empty fields match all. Pages count from one."""
+    """Filters of runs; empty fields match all. Pages count from one.
+
+    `age_seconds` excludes older runs, except runs that have not ended.
+    """
 
     namespace: str = ""
     blueprint: str = ""
@@ -106,7 +112,7 @@ class RunQuery(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """Page of the matching rows. `total` is the number of all matches."""
+    """Page of the matching rows. `total` is the number of matches on all pages."""
 
     rows: Sequence[RunRow]
     total: int
@@ -122,7 +128,7 @@ def matching_rows(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> lis
 
 
 def choose_rows(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> RunPage:
-    """Return the requested page of the matching rows."""
+    """Return the requested page of the matching rows, or the nearest page that exists."""
     matches = matching_rows(rows, query, now)
     pages = max(1, -(-len(matches) // PAGE_ROWS))
     begin = (min(max(query.page, 1), pages) - 1) * PAGE_ROWS
@@ -193,7 +199,7 @@ def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
         status = read_status(obj) or Status()
     except KanisterError as error:
         return Timeline(row, 0.0, (), (), error.reason, error.message)
-    # End times have a precision of seconds, completion times of phases have microseconds.
+    # The end of the run is stored in whole seconds, so a phase can appear to end after it.
     moments = [phase.completion_time for action in status.actions for phase in action.every_phase()]
     last = row.ended if status.is_final else now
     end = max([row.created, *filter(None, [last, *moments])])

@@ -1,7 +1,7 @@
-"""Partitions: the assignment of objects to one of several controllers.
+"""Partitions: assignment of objects to one of several controllers.
 
-An object belongs to the partition in its label, or without the label to the controller that has no
-partition. A run stays in the partition in which it began.
+An object belongs to the partition that its label names. Objects without the label belong to the
+controller without a partition. A run stays in the partition in which it began.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Scope(NamedTuple):
 
 
 def scope_of_lease(lease: Mapping[str, Any]) -> Scope | None:
-    """Read the scope of the holder of a Lease, or None for a Lease of another program."""
+    """Return the scope of the controller that holds a Lease; None if it is another program's."""
     announced = annotations_of(lease)
     if ACTS_ON not in announced or NAMESPACES not in announced:
         return None

@@ -1,4 +1,4 @@
-"""Progress of an ActionSet in percent, computed from sums."""
+"""Changes of the status of phases, with incremental updates of the totals and the percentage."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ DONE = 100
 
 
 def record_percent(status: Status, now: datetime) -> Status:
-    """Update the average of all phases. Its time changes only if the value changes.
+    """Set the percentage of an ActionSet: the average of its phases, rounded down.
 
-    The average is rounded down. Deferred phases do not count.
+    Deferred phases do not count. `progress_time` changes only if the percentage changes.
     """
     totals = status.totals
     percent = totals.percents // totals.phases if totals.phases else 0
@@ -22,7 +22,7 @@ def record_percent(status: Status, now: datetime) -> Status:
 
 
 def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
-    """Replace the status of a phase, and update the sums."""
+    """Replace the status of a phase, and update the totals of the ActionSet."""
     action = status.actions[place.action]
     before = action.phase(place.phase)
     totals = status.totals

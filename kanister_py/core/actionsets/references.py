@@ -8,7 +8,8 @@ from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS, ResourceKind
 
-# Kinds that an ActionSet names without a resource; templates have more details about them.
+# Kinds that Kanister knows by name, so a reference needs no group, version and resource. Templates
+# provide more data about objects of these kinds.
 _BY_KIND: Final = {
     "statefulset": "StatefulSet",
     "deployment": "Deployment",

@@ -1,4 +1,4 @@
-"""Rules of a run for `next_steps` and `record`: names, retries, timeouts and the mode."""
+"""Rules of a run: the parts of Blueprints that `next_steps` and `record` need."""
 
 from __future__ import annotations
 

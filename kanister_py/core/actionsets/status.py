@@ -1,6 +1,6 @@
 """Status of an ActionSet: the complete state of a run.
 
-It is read from and written to `status` of the resource: Kanister's fields, and a few more.
+It has the fields of Kanister's `status` and a few more; `stored_status` stores both in the object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kanister_py.core.notices import Notice
 DEFER: Final = -1
 """Phase index of the deferPhase of an action."""
 
-# Types of conditions. A type is also the reason, unless another one is given.
+# Types of conditions. The type is also the default reason.
 CANCEL_ASKED: Final = "CancelAsked"
 SUSPENDED: Final = "Suspended"
 COMPLETE: Final = "Complete"
@@ -43,7 +43,7 @@ class State(StrEnum):
 
 
 FINAL: Final = frozenset({State.FAILED, State.COMPLETE})
-"""States that do not change."""
+"""States in which an ActionSet has ended. They never change."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,7 +67,7 @@ class Place:
 
 
 class PhaseOutput(NamedTuple):
-    """Output of a phase for later phases, with its size as JSON."""
+    """Output of a phase for later phases, with its size as JSON in bytes."""
 
     values: Mapping[str, Any]
     size_bytes: int
@@ -76,8 +76,8 @@ class PhaseOutput(NamedTuple):
 class PhaseError(NamedTuple):
     """Failure of an attempt of a phase. Secrets have been masked.
 
-    `is_transient` is set if a later attempt may succeed. `problems` lists several problems with
-    their places.
+    `is_transient` is set if a later attempt may succeed, at the earliest after `delay_seconds`.
+    `problems` is set if there are several problems; each names its place.
     """
 
     message: str
@@ -168,8 +168,8 @@ _MOVED: Final = ("sizeUploadedB", "estimatedUploadSizeB", "filesUploaded", "esti
 class PhaseStatus(NamedTuple):
     """Status of a phase.
 
-    `attempt` is the number of the last started attempt, from one. A pending phase with a
-    `retry_time` has failed and will be retried at that time.
+    `attempt` is the number of the last attempt that was started, or zero before the first one. A
+    pending phase with a `retry_time` has failed and will be retried at that time.
     """
 
     name: str
@@ -219,8 +219,8 @@ class PhaseStatus(NamedTuple):
 class ActionStatus(NamedTuple):
     """Status of an action. `start_time` is the launch time, which templates read as `.Time`.
 
-    `artifacts` are set when the action has succeeded. `facts` are data from the launch that cannot
-    be fetched again later.
+    `artifacts` are set when the action has succeeded. `facts` are data about the object at launch,
+    which phases may change later.
     """
 
     name: str
@@ -311,7 +311,10 @@ class Condition(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Sums over all actions, updated incrementally so that no step reads every phase."""
+    """Sums over all actions, updated incrementally so that no step reads every phase.
+
+    `phases` and `percents` do not include deferred phases. `running` is in order of start.
+    """
 
     phases: int = 0
     percents: int = 0
@@ -369,11 +372,11 @@ class Status(NamedTuple):
 
     @property
     def moved(self) -> Moved:
-        """Sum of the transfers of all phases."""
+        """Sum of the transfers of all phases except deferred ones."""
         return total_of([phase.moved for action in self.actions for phase in action.phases])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the status as `status` of the resource."""
+        """Return the status as JSON data, with Kanister's fields and ours."""
         progress: dict[str, Any] = {}
         running_phase = self.running_phase
         if running_phase:
@@ -405,7 +408,7 @@ class Status(NamedTuple):
 
 
 def parse_status(data: Mapping[str, Any]) -> Status:
-    """Parse the `status` of a resource, including one that Kanister wrote."""
+    """Parse the `status` of an ActionSet. Also parses a status that Kanister wrote."""
     actions = tuple(_parse_action(entry) for entry in data.get("actions") or ())
     progress = data.get("progress") or {}
     percent = progress.get("percentCompleted")
@@ -534,7 +537,7 @@ def _percent_of(text: object) -> int | None:
 
 
 def measure_output(values: Mapping[str, Any]) -> PhaseOutput:
-    """Measure outputs as they are stored in a status."""
+    """Return outputs with the size that they have in a status."""
     return PhaseOutput(MappingProxyType(dict(values)), size_of(values))
 
 
@@ -556,7 +559,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), de
 
 
 def text_of_time(time: datetime) -> str:
-    """Format a time like Kubernetes, with seconds."""
+    """Format a time in whole seconds, as Kubernetes does."""
     return f"{(time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat()[:19]}Z"
 
 

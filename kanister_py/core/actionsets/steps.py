@@ -1,7 +1,7 @@
 """State machine of an ActionSet, part 1: the next steps for a status.
 
 Part 2 is `transitions.record`, which returns the status after an outcome. Both are pure functions,
-so command line, controller and tests behave equally.
+so command line, controller and tests behave the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Collect the facts for the templates of an action."""
+    """Read the data for the templates of an action, and check that it can start."""
 
     action: int
 
@@ -62,7 +62,7 @@ class ContinuePhase:
 
 @dataclass(frozen=True, slots=True)
 class StopPhase:
-    """Stop a running phase. The phase then reports its end."""
+    """Stop a running phase. Its worker then records the end of the phase as an outcome."""
 
     place: Place
 
@@ -125,12 +125,14 @@ def next_steps(
     elapsed: Mapping[Place, bool] = _NO_TIMERS,
     action: int | None = None,
 ) -> list[Step]:
-    """Return all steps that can be taken now; an empty list means: wait for the running phases.
+    """Return all steps that can be taken now.
 
-    `in_progress` are the phases that run in this process. `elapsed` tells for phases with a running
-    retry timer whether it has elapsed; for others `now` decides, which depends on a clock that may
-    have been set since. `action` limits the result to one action, which is sufficient after an
-    outcome that concerns no other action.
+    The list is empty if the ActionSet has ended or is suspended, or if it must wait for running
+    phases. `in_progress` are the phases that run in this process. `elapsed` says for each phase
+    with a retry timer in this process whether the timer has elapsed. For other phases, `now` is
+    compared with the stored time, which is less reliable because the clock may have been set in
+    between. `action` limits the result to one action, which is sufficient after an outcome that
+    affects no other action.
     """
     if status.state in FINAL:
         return []
@@ -144,7 +146,8 @@ def next_steps(
         first = first_unfinished(status)
         chosen: Iterable[int] = () if first is None else (first,)
     elif status.totals.unlaunched and cancel is None:
-        # Detect actions that cannot start before the first phase of any action runs.
+        # Launch all actions before the first phase of any of them starts. An action that cannot
+        # start is then detected while nothing has been changed yet.
         indices = range(len(status.actions)) if action is None else (action,)
         return [
             Launch(index)
@@ -207,8 +210,8 @@ def _next_of_phase(
 def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> datetime | None:
     """Return the time of the next attempt of a phase, or None if it can start at once.
 
-    The stored time comes from a clock that may have been set since, so the remaining wait is
-    limited to the delay after the failure.
+    The clock may have been set back since the time was stored. The remaining wait is therefore
+    limited to the delay of the retry rule.
     """
     retry_time = phase.retry_time
     if retry_time is None or rule is None:
@@ -218,7 +221,7 @@ def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> dat
 
 
 def current_phase(action: ActionStatus) -> int | None:
-    """Return the index of the first phase that is not complete, or None."""
+    """Return the index of the first phase that is not complete (it may have failed), or None."""
     phases = action.phases
     # Phases complete in order, so a binary search is sufficient.
     if not phases or phases[-1].state is State.COMPLETE:
@@ -233,7 +236,10 @@ def _is_not_complete(phase: PhaseStatus) -> bool:
 
 
 def first_unfinished(status: Status) -> int | None:
-    """Return the index of the first action that has not ended, or None."""
+    """Return the index of the first action that has not ended, or None.
+
+    Only for sequential runs: the binary search relies on actions that end in order.
+    """
     at = bisect_left(status.actions, True, key=is_unfinished)
     return at if at < len(status.actions) else None
 

@@ -1,7 +1,7 @@
 """Storage of the status of an ActionSet in its object.
 
-CRDs with a status subresource store it in `status`. Kanister's CRDs prune unknown fields, so fields
-that only this project has are stored in the annotation `kanister-py.io/status`.
+Our CRD has a status subresource with all fields. Kanister's CRD prunes unknown fields, so the
+fields that only this project has are stored in the annotation `kanister-py.io/status`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEPT_IN_PHASE: Final = frozenset({"name", "state", "output", "progress"})
 def status_as_dict(status: Status, generation: int) -> dict[str, Any]:
     """Return a status for an object of this generation, without facts if it is too large.
 
-    Facts can be collected again, so only these may be omitted.
+    Only facts may be omitted: without them, a new process reads the object again, as it is then.
     """
     data = status.as_dict()
     if generation:
@@ -96,7 +96,7 @@ def _merge(kanister_fields: Any, extra_fields: Any) -> Any:
 
 
 def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the complete status data of an object from both places, or None."""
+    """Merge the status data of an object with its annotation. Returns None without a status."""
     data = obj.get("status")
     if not data:
         return None
@@ -113,7 +113,10 @@ def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def read_status(obj: Mapping[str, Any]) -> Status | None:
-    """Parse the status of an object, or return None if it has none."""
+    """Parse the status of an object, or return None if it has none.
+
+    Raises UsageError if it is not the status of an ActionSet.
+    """
     try:
         data = read_status_data(obj)
         return parse_status(data) if data is not None else None
@@ -145,6 +148,7 @@ def ended_at(data: Mapping[str, Any]) -> datetime | None:
 
 
 def annotation_of(extra_fields: dict[str, Any]) -> str:
+    """Encode fields for the annotation. Removes the facts from `extra_fields` if it is too long."""
     text = json.dumps(extra_fields, ensure_ascii=False, separators=(",", ":"))
     if len(text) > _MAX_ANNOTATION_BYTES:
         for action in extra_fields.get("actions", ()):

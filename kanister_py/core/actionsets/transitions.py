@@ -1,8 +1,8 @@
 """State machine of an ActionSet, part 2: the status after an outcome.
 
 Part 1 is `steps.next_steps`. Both are pure functions, so command line, controller and tests behave
-equally. An outcome that does not fit the state changes nothing, so a late answer of a worker cannot
-reopen a finished phase.
+the same. An outcome that does not fit the state changes nothing, so a worker that responds too late
+cannot reopen a finished phase.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from kanister_py.core.retries import RetryRule
 MAX_OUTPUT_BYTES: Final = 512 * 1024
 """Maximum size of the outputs of all phases of one ActionSet."""
 MAX_ARTIFACT_BYTES: Final = 512 * 1024
-"""Maximum size of the artifacts of all actions. Both together fit into one Kubernetes object."""
+"""Maximum size of the artifacts of all actions. Both limits together fit into one object."""
 
 
 def record(rules: Rules, status: Status, outcome: Outcome) -> Status:
@@ -142,9 +142,9 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
     if outcome.phase is not None:
         failure = failure._replace(phase=action.phase(outcome.phase).name)
     if action.phases or outcome.phase is not None:
-        # Like in Kanister, failures that no phase caused are stored at the first phase.
+        # As in Kanister, failures that no phase caused are stored in the first phase.
         place = Place(outcome.action, outcome.phase or 0)
-        # The first problem is the one of this phase; others may concern other phases.
+        # The first problem concerns this phase; the others may concern other phases.
         own = error._replace(message=error.problems[0]) if error.problems else error
         failed = action.phase(place.phase)._replace(
             state=State.FAILED, error=own, completion_time=outcome.time
@@ -194,7 +194,7 @@ def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -
 
 
 def _output_of_failure(status: Status, outcome: PhaseFailed) -> PhaseOutput | None:
-    """Measure the output of a failed phase; return None if it is too large."""
+    """Return the output of a failed phase, or None if it has none or it is too large."""
     if outcome.output is None:
         return None
     output = measure_output(outcome.output)
@@ -276,7 +276,7 @@ def _may_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) ->
 
 
 def _why_no_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> str:
-    """Explain why a phase with remaining attempts is not retried; empty if there are none."""
+    """Explain why a phase with remaining attempts is not retried; empty if none remain."""
     has_tries = rule is not None and phase.attempt and phase.attempt <= rule.limit
     if rule is None or not has_tries or error.reason == CANCELLED:
         return ""
@@ -399,7 +399,10 @@ def _action_at(status: Status, index: int) -> ActionStatus | None:
 
 
 def _phase_in_turn(rules: Rules, status: Status, place: Place) -> PhaseStatus | None:
-    """Return a phase if an outcome can apply to it: earlier phases are done, later ones pending."""
+    """Return a phase if it is the one that may run now or is running, or None.
+
+    All earlier phases of its action have ended, and in sequential mode all earlier actions.
+    """
     action = _action_at(status, place.action)
     if status.state is not State.RUNNING or action is None or action.completion_time is not None:
         return None
@@ -484,7 +487,7 @@ def _text_of(error: PhaseError) -> str:
 
 
 def refused_status(message: str, reason: str, now: datetime, action: str = "") -> Status:
-    """Return the status of an unreadable ActionSet: failed, without actions."""
+    """Return the status of an ActionSet that cannot run at all: failed, without actions."""
     return _end(Status(error=RunError(message, reason, action)), now)
 
 
@@ -493,9 +496,9 @@ def status_for_retry(
 ) -> Status | None:
     """Return the initial status of a run that retries an earlier one.
 
-    `fresh` is the status of a run that has not begun. Phases before `from_phase` keep their
-    outputs; without it, all phases before the first incomplete one. None if no action has such a
-    phase, or if an earlier phase is incomplete.
+    `fresh` is the status of a run that has not begun. Phases before `from_phase` are copied with
+    their outputs; without `from_phase`, all phases before the first incomplete one. Returns None if
+    no action has a phase `from_phase`, or if a phase before it is incomplete.
     """
     has_phase = False
     actions = []

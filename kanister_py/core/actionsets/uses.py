@@ -1,4 +1,4 @@
-"""Function versions that are used in a cluster, with their places and times."""
+"""Uses of function versions in the Blueprints, ActionSets and Compositions of a cluster."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Number of uses of a version."""
+    """Number of uses of a version, and the time of its last run."""
 
     blueprints: int = 0
     action_sets: int = 0
@@ -107,7 +107,7 @@ def versions_in_composition(
     functions: Sequence[Mapping[str, Any]],
     registry: Registry[FunctionEntry],
 ) -> Iterator[tuple[str, str]]:
-    """Yield the versions of our functions that the steps of a Composition get.
+    """Yield function and version for each step of a Composition that calls one of our functions.
 
     `functions` are the installed Functions. Packages of other vendors are not counted.
     """
@@ -127,7 +127,10 @@ def _located(obj: Mapping[str, Any]) -> LocatedObject:
 
 
 def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
-    """Yield the phases of an ActionSet that have a version. The status must be complete."""
+    """Yield the phases of an ActionSet whose version was chosen.
+
+    Its `status` must be merged with its annotation first, see `read_status_data`.
+    """
     status = actionset.get("status")
     if not isinstance(status, dict):
         return
@@ -149,7 +152,7 @@ def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
 
 
 class Tally:
-    """Counter of uses and runs that arrive page by page. Objects are not kept in memory."""
+    """Counter of uses and runs. Objects are added page by page, and not kept in memory."""
 
     def __init__(self) -> None:
         self._functions: dict[tuple[str, str, str, str], str] = {}
@@ -170,9 +173,7 @@ class Tally:
         self._compositions.update(set(versions))
 
     def add_actionset(self, runs: Iterable[Run]) -> None:
-        """Add an ActionSet. Its Blueprint must be added first: it names the functions of the
-        phases.
-        """
+        """Add an ActionSet. Its Blueprints must be added first, as they name the functions."""
         live: set[tuple[str, str]] = set()
         for run in runs:
             place = (run.namespace, run.blueprint, run.action, run.phase)
@@ -188,7 +189,7 @@ class Tally:
         self._live.update(live)
 
     def last_run(self, use: Use) -> str:
-        """Return when a phase last ran with its present version; empty if never."""
+        """Return when a phase last ran with the version that it uses now; empty if never."""
         place = (use.namespace, use.blueprint, use.action, use.phase, use.version)
         return self._last_of_phase.get(place, "")
 
