@@ -1,1 +1,1 @@
-"""Compositions as data: the pipeline, its requirements and its results."""
+"""Compositions: models, the state of a pipeline between its steps, requirements and results."""

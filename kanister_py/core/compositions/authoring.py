@@ -52,11 +52,11 @@ _READY = {True: "READY_TRUE", False: "READY_FALSE"}
 
 
 class Request(Mapping[str, Any]):
-    """The request of one function call. It must not be modified.
+    """The request of one function call. As a mapping it has the keys of the message.
 
-    As a mapping it has the keys of the message. Large parts are decoded on first access;
-    with `is_own` they are copies that belong to the function. With `is_lazy`, `lazy`
-    decodes the resources of a state one by one.
+    Large parts are decoded on first access. They are shared, so they must not be modified. With
+    `is_own` they are copies, which the function may modify. With `is_lazy`, the states that `lazy`
+    returns decode their resources one by one.
     """
 
     __slots__ = ("_composite", "_data", "_is_lazy", "_is_own", "message")
@@ -179,7 +179,7 @@ class Request(Mapping[str, Any]):
         return data
 
     def credentials(self, name: str) -> dict[str, bytes]:
-        """Return the credentials of this name in the step, or `{}` if it has none."""
+        """Return the credentials with this name, or `{}` if the step has none."""
         credential = (self.get("credentials") or {}).get(name) or {}
         data = (credential.get("credentialData") or {}).get("data") or {}
         return {key: b64decode(value) for key, value in data.items()}
@@ -251,7 +251,7 @@ class _Answer(Mapping[str, Any]):
         return state
 
     def _state(self) -> Data:
-        """Return the desired state, in which resources that are not decoded are no dicts."""
+        """Return the desired state. Resources that are not decoded yet are not dicts."""
         if self._desired is None:
             self._desired = _copy_state(self._request.message.desired.lazy)
             self._has_undecoded = True
@@ -281,7 +281,7 @@ class _Answer(Mapping[str, Any]):
         return self._desired is not None
 
     def as_message(self) -> FunctionResponse:
-        """Return the response. Parts that were not accessed are passed on undecoded."""
+        """Return the response. Parts that were not accessed are forwarded without decoding."""
         request = self._request.message
         return FunctionResponse(
             desired=request.desired if self._desired is None else Part(self._desired),
@@ -444,10 +444,10 @@ class Response(_Answer):
         match_labels: Mapping[str, str] | None = None,
         namespace: str | None = None,
     ) -> None:
-        """Require resources. The function is called again with them under this name.
+        """Require resources. The function is called again, with the resources under `name`.
 
-        A function must require the same resources in every call. Without a name or
-        labels, all resources of the kind are fetched.
+        A function must require the same resources in every call. Without `match_name` or
+        `match_labels`, all resources of the kind are fetched.
         """
         if match_name is not None and match_labels is not None:
             raise InvalidResponse(
@@ -468,7 +468,7 @@ class Response(_Answer):
         self._requirements.setdefault("schemas", {})[name] = selector
 
     def set_output(self, output: Mapping[str, Any]) -> None:
-        """Set the output, which only operations read."""
+        """Set the output of the function. Only Operations use it, not Compositions."""
         self._output = copy_json(output)
 
 
@@ -493,7 +493,7 @@ def _as_data(value: Mapping[str, Any] | BaseModel) -> Data:
         copied: Data = copy_json(value)
         return copied
     data: Data = dump(mode="json", exclude_unset=True, by_alias=True)
-    # Models of a kind have these two as defaults, which `exclude_unset` leaves out.
+    # In models of Kubernetes objects these two fields are defaults, so `exclude_unset` drops them.
     identity: Data = dump(mode="json", by_alias=True, include={"apiVersion", "api_version", "kind"})
     return {**{key: value for key, value in identity.items() if value is not None}, **data}
 

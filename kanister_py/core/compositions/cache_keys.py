@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse, Part
 from kanister_py.core.registry.entries import FunctionRevision
 
-# Fields that a cluster changes by itself.
+# Metadata that the cluster changes even if the content of an object stays the same.
 _NOISE = ("managedFields", "resourceVersion")
 
 _encode = JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr).encode
@@ -25,7 +25,8 @@ class CacheKey(NamedTuple):
 
     @classmethod
     def of(cls, revision: FunctionRevision, tag: str) -> CacheKey:
-        # A name can be reused for other content; digest, number and endpoint then differ.
+        # The name of a revision can be reused for other content. Digest, number or endpoint differ
+        # then.
         parts = (revision.function, revision.name, str(revision.number), revision.digest)
         return cls("|".join((*parts, revision.endpoint)), tag)
 
@@ -33,13 +34,13 @@ class CacheKey(NamedTuple):
 class Digests:
     """Hashes of the objects in one run of a pipeline. Every object is hashed once.
 
-    Steps mostly pass on the desired objects of earlier steps, so hashes are stored by the
+    Steps mostly return the desired objects of earlier steps unchanged, so hashes are stored by the
     identity of the object. A reference to the object is kept so that its `id` is not reused.
 
-    Parts that were received as bytes may have their map keys in another order each time.
-    With `is_exact`, they are decoded and hashed with sorted keys. Otherwise the bytes are
-    hashed as they are: enough for a tag that is never looked up, and much cheaper than
-    decoding and sorting, which would take longer than the call.
+    In parts that were received as bytes, the order of map keys may differ each time. With
+    `is_exact`, such parts are decoded and hashed with sorted keys. Otherwise the bytes are hashed
+    as they are. That is sufficient for a tag that is not used as a cache key, and saves decoding
+    and sorting, which would take longer than the call.
     """
 
     def __init__(self, *, is_exact: bool = True) -> None:
@@ -126,7 +127,7 @@ def _without_noise(value: Any) -> Any:
 
 
 def tag_of(request: FunctionRequest, digests: Digests) -> str:
-    """Return the tag of a request. Metadata that the cluster changes by itself does not count."""
+    """Return the tag of a request. Metadata that the cluster changes by itself is ignored."""
     digest = sha256()
     for part in (request.observed, request.desired, request.context):
         digest.update(digests.of_part(part))
@@ -138,14 +139,21 @@ def tag_of(request: FunctionRequest, digests: Digests) -> str:
 
 
 def cache_seconds(response: FunctionResponse, override: float | None) -> float:
-    """Return for how long a response may be cached; zero for a fatal one."""
+    """Return for how long a response may be cached; zero for a fatal one.
+
+    `override` is the `ttl` of the step, which overrides the TTL of the response.
+    """
     if response.is_fatal:
         return 0.0
     return max(response.ttl_seconds if override is None else override, 0.0)
 
 
 def is_storable(request: FunctionRequest, response: FunctionResponse) -> bool:
-    """Return whether a response may be stored on disk: neither it nor its request has secrets."""
+    """Return whether a response may be stored on disk.
+
+    It may not if the request has credentials, or if observed or desired resources are Secrets or
+    have connection details. Required resources and the context are not checked.
+    """
     if request.credentials:
         return False
     return not (_has_secrets(request.observed.data) or _has_secrets(response.desired.data))

@@ -19,7 +19,7 @@ from kanister_py.core.revisions.package import COMPOSITION, has_capability
 
 
 class FunctionCapabilityMissing(UsageError, reason="MissingCapabilities"):
-    """A step would call a revision whose package lacks the capability for compositions."""
+    """A step would call a revision whose package does not declare the capability `composition`."""
 
     def __init__(self, revision: FunctionRevision, alternatives: Sequence[str]) -> None:
         named = (
@@ -62,7 +62,7 @@ class PipelineCheck(NamedTuple):
 
 
 def check_pipeline(steps: Iterable[Step], functions: Registry[FunctionRevision]) -> PipelineCheck:
-    """Find steps whose function lacks the capability, or has a removed or deprecated version.
+    """Find steps whose function lacks the capability, or whose version is removed or deprecated.
 
     Checks the highest active revision that a step allows, healthy or not: capabilities do
     not depend on running pods, and users should see the problem before the first composite

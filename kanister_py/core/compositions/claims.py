@@ -32,7 +32,7 @@ _CHOICE: Final = (
     "compositionRevisionSelector",
     "compositionRevisionRef",
 )
-# Labels and annotations of these domains are about one object and are not copied.
+# Labels and annotations of these domains describe a single object, so they are not copied.
 _LOCAL: Final = ("kubernetes.io/", "k8s.io/", "argocd.argoproj.io/", "helm.sh/", "fluxcd.io/")
 
 
@@ -46,16 +46,16 @@ def composite_of_claim(
 ) -> dict[str, Any]:
     """Build the composite resource of a claim, from the existing one if there is one.
 
-    Fields of the claim win, except for the fields that the composite resource decides: its
-    revision if the update policy is automatic or the claim names none, and enforced values
-    of the definition. `manager` is the field manager that writes on behalf of claims: a
-    revision selector that it wrote is removed when the claim no longer has one.
+    Fields of the claim win, except for fields that the composite resource decides: its revision
+    if the update policy is automatic or the claim names none, and its Composition if the
+    definition enforces one. `manager` is the field manager for writes on behalf of claims. A
+    revision selector that only this manager wrote is removed when the claim no longer has one.
     """
     composite = composite or {}
     spec, composite_spec = spec_of(claim), spec_of(composite)
     left_out = (*_OF_CLAIMS, *_decided_by_composite(spec, composite_spec, rules))
     merged = {key: deepcopy(value) for key, value in spec.items() if key not in left_out}
-    # Values of the composite resource stay unless the claim sets its own.
+    # Keep the values of the composite resource that the claim does not set.
     for key in (*_CHOICE, *_OF_COMPOSITES):
         if key not in merged and key in composite_spec and not _is_revoked(key, composite, manager):
             merged[key] = deepcopy(composite_spec[key])
@@ -105,9 +105,10 @@ def claim_spec_after(
 
 
 def claim_status_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status of a claim: that of its composite resource, with selected conditions.
+    """Return the status of a claim: a copy of the status of its composite resource.
 
-    The system conditions of the claim are set separately.
+    Of its conditions, only the types in `claimConditionTypes` are copied. Other conditions of the
+    claim are kept; its system conditions are set separately.
     """
     composite_status = status_of(composite)
     left_out = ("conditions", "claimConditionTypes", "crossplane", "lastHandledReconcileAt")
@@ -146,7 +147,10 @@ def _decided_by_composite(
 
 
 def _is_revoked(key: str, composite: Mapping[str, Any], manager: str) -> bool:
-    """Return whether a field was set only for a claim that no longer has it."""
+    """Return whether a field of a composite resource was written only on behalf of its claim.
+
+    Only applies to the revision selector. The caller has checked that the claim lacks the field.
+    """
     if key != "compositionRevisionSelector":
         return False
     writers = {

@@ -36,7 +36,7 @@ def crd_of(definition: Definition) -> dict[str, Any]:
 
 
 def claim_crd_of(definition: Definition) -> dict[str, Any] | None:
-    """Build the CRD of a definition's claims, or return None if it offers none."""
+    """Build the CRD of a definition's claims, or return None if it defines no claims."""
     spec = definition.spec
     if spec.claim_names is None:
         return None
@@ -239,7 +239,7 @@ def _claim_spec(spec: DefinitionSpec) -> dict[str, Any]:
 
 
 def _composite_status(scope: Scope | None) -> dict[str, Any]:
-    """Build the schema of the standard status fields. Claims (no scope) have the legacy ones."""
+    """Build the schema of the standard status fields. A scope of None stands for claims."""
     condition = _object(
         ("type", "status", "reason", "lastTransitionTime"),
         message=_TEXT,

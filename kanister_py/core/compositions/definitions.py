@@ -19,7 +19,11 @@ DEFINITION_KIND: Final = "CompositeResourceDefinition"
 
 
 class Scope(StrEnum):
-    """Scope of composite resources; legacy ones have claims and mix machinery into `spec`."""
+    """Scope of composite resources.
+
+    LegacyCluster is the scope of Crossplane v1: resources can have claims, and the fields that
+    select a Composition are directly in `spec`, not in `spec.crossplane`.
+    """
 
     NAMESPACED = "Namespaced"
     CLUSTER = "Cluster"
@@ -155,9 +159,9 @@ class Definition(ApiModel):
 
 
 def read_definition(obj: Mapping[str, Any]) -> tuple[Definition, list[tuple[str, str]]]:
-    """Read a definition from a cluster, with the reasons why it defines no kind.
+    """Read a definition from a cluster, and its problems as paths and messages.
 
-    A reason is a path and a message. Fields with a wrong type are left out.
+    A definition with problems must not be used. Fields with a wrong type are left out.
     """
     partial = read_partly(Definition, Document.of(obj))
     problems = [(problem.path, problem.message) for problem in partial.problems.values()]

@@ -59,7 +59,7 @@ class ComposedResource(NamedTuple):
     """One desired object with its name, labels and owner reference."""
 
     name: str
-    """Name of the resource within the XR. The object has a metadata.name of its own."""
+    """Name of the resource within the XR, not the `metadata.name` of the object."""
     object: Data
     is_ready: bool = False
 
@@ -104,7 +104,7 @@ class ComposedRules(NamedTuple):
     is_namespaced: Callable[[str, str], bool] = lambda _api_version, _kind: True
     """Returns whether objects of an apiVersion and a kind are namespaced."""
     allows_duplicates: bool = False
-    """Whether two identical resources may be the same object. Only if nothing is applied."""
+    """Whether identical resources with the same identity only cause a notice, as in a dry run."""
 
 
 def observed_resources(
@@ -157,7 +157,7 @@ def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[s
 
 
 def compose_state(observed: Observed, state: PipelineState, rules: ComposedRules) -> Composed:
-    """Build the result of a pipeline from the state after its last step."""
+    """Build the result of a pipeline from its last state. Errors become part of the result."""
     gathered = Composed(
         context=state.context.data,
         events=state.events,
@@ -231,7 +231,7 @@ class _ResourceBuilder:
         return tuple(composed)
 
     def _check_duplicates(self, one: ComposedResource, other: ComposedResource) -> None:
-        """Refuse two resources that are the same object, or add a notice if that is allowed."""
+        """Raise for two resources that are the same object, or add a notice if that is allowed."""
         kind, name = other.object["kind"], other.object["metadata"]["name"]
         message = (
             f'composed resources "{one.name}" and "{other.name}" are the same object: '
@@ -358,7 +358,10 @@ class _ResourceBuilder:
         metadata["namespace"] = self._namespace
 
     def copy(self, value: Any, path: str) -> Any:
-        """Copy data of a function. Whole numbers become ints, and inexact ones are recorded."""
+        """Copy data of a function. Floats without a fraction become ints.
+
+        Ints that a double cannot represent are rounded, and their paths recorded in `inexact`.
+        """
         kind = type(value)
         if kind is str or value is None or kind is bool:
             return value
@@ -386,7 +389,10 @@ def _content(obj: Mapping[str, Any]) -> Data:
 
 
 def _deleted(observed: Observed, kept: set[str]) -> Iterable[DeletedResource]:
-    """Yield the observed resources that are no longer desired, if the XR controls them."""
+    """Yield the observed resources that are no longer desired, if the XR controls them.
+
+    Resources without a controller are left alone. Raises UsageError for other controllers.
+    """
     uid = observed.composite["metadata"].get("uid")
     for name in sorted(observed.resources):
         if name in kept:

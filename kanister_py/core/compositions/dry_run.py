@@ -79,9 +79,9 @@ def check_definition(xr: Mapping[str, Any], xrd: Definition) -> Mapping[str, Any
 
 
 def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> None:
-    """Refuse a composition for another kind, or outside of the XR's selector.
+    """Refuse a composition for another kind, or one that the XR's selector does not match.
 
-    A `compositionRef` to another composition is accepted, as `crossplane render` does.
+    Like `crossplane render`, it accepts an XR whose `compositionRef` names another composition.
     """
     for key, ours, its in (
         ("apiVersion", composition.api_version, xr.get("apiVersion")),
@@ -104,10 +104,10 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
 def prepare_xr(
     xr: Data, composition: Composition, observed: Iterable[Data] = (), *, legacy: bool = False
 ) -> Data:
-    """Return an XR as it is stored when its pipeline runs.
+    """Return an XR as a cluster would have stored it before its pipeline runs.
 
     Adds a UID, the label with its name, and references to its composition, to the
-    composition's revision and to the resources composed before.
+    composition's revision and to the observed composed resources.
     """
     metadata = dict(metadata_of(xr))
     if not metadata.get("name"):
@@ -131,12 +131,15 @@ def prepare_xr(
 
 
 def _addressed(objects: Iterable[Data]) -> list[Data]:
-    """Leave out objects without a name, since nothing can refer to them."""
+    """Return the objects that have a name. References to other objects are impossible."""
     return [obj for obj in objects if metadata_of(obj).get("name")]
 
 
 def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
-    """Return the observed state of an XR. Objects of other owners are refused."""
+    """Return the observed state of an XR.
+
+    Objects in other namespaces, or with another controller, are refused.
+    """
     listed = list(objects)
     namespace = xr["metadata"].get("namespace")
     for obj in listed:
@@ -206,7 +209,7 @@ def _listed(conditions: Conditions) -> list[Data]:
 def rendered(
     xr: Data, composition: Composition, composed: Composed, *, legacy: bool, was_selected: bool
 ) -> Rendered:
-    """Build the result of a rendering: the XR with its conditions, and events."""
+    """Build the result of a rendering: the XR with its conditions, its resources, and events."""
     events: list[Event] = []
     if was_selected:
         message = f"Successfully selected composition: {composition.name}"

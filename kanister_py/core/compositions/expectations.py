@@ -119,7 +119,7 @@ class SuiteFile(_Inputs):
 
 
 class Case(NamedTuple):
-    """One case of a suite: paths of its inputs, and expectations."""
+    """One case of a suite: its inputs, as paths or as data, and its expectations."""
 
     name: str
     inputs: Mapping[str, Any]
@@ -155,7 +155,11 @@ def parse_suite(document: Document) -> Suite:
 
 
 def failures(expect: Mapping[str, Any], result: Rendered) -> Iterator[str]:
-    """Yield every expectation that is not met."""
+    """Yield a message for every expectation that is not met.
+
+    If an error is expected or occurred, nothing else is checked. `golden_failures` checks
+    `golden`.
+    """
     expected = expect.get("error")
     if expected is not None:
         message = result.error.message if result.error is not None else ""
@@ -210,7 +214,7 @@ def _is_event(expected: Mapping[str, Any], event: Mapping[str, str]) -> bool:
 
 
 def differences(expected: Any, actual: Any, path: str) -> Iterator[str]:
-    """Yield where a value does not contain the expected one."""
+    """Yield a message for every place where a value does not contain the expected one."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key in actual:
@@ -225,7 +229,7 @@ def differences(expected: Any, actual: Any, path: str) -> Iterator[str]:
 
 
 def golden_failures(expected: list[Data], printed: list[Data]) -> Iterator[str]:
-    """Compare the whole output. The order of Results does not matter."""
+    """Yield the differences between two complete outputs. The order of Results is ignored."""
     for of_results in (False, True):
         left, right = (
             [document for document in documents if (document.get("kind") == "Result") is of_results]

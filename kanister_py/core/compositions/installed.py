@@ -61,7 +61,7 @@ ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 
 DEFAULT_TARGET = "localhost:9443"
 BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
-"""Reason of the notice that a function with an address of its own is also built in."""
+"""Reason of the notice that a function is called at its own address, but is also built in."""
 SUBSTITUTED = "BuiltInStandsIn"
 RUNTIMES = ("Development", "InProcess", "Process", "Python")
 _CONTAINER = "Docker"
@@ -325,7 +325,7 @@ def _only_revision(function: FunctionObject) -> FunctionRevision:
 
 
 def substitutes_used(functions: Iterable[str]) -> Iterator[Notice]:
-    """Yield a notice for every function that a built-in one replaces because of its name."""
+    """Yield a notice for every function that is called by its upstream name, but is built in."""
     for function in dict.fromkeys(functions):
         name = function.removeprefix(f"{OWNER}-")
         if name != function:
@@ -339,10 +339,10 @@ def substitutes_used(functions: Iterable[str]) -> Iterator[Notice]:
 def run_by_tag(
     revision: FunctionRevision, entries: Registry[FunctionEntry], function: str, tag: str
 ) -> FunctionRevision:
-    """Set the built-in version that a tag names as the runner of a revision.
+    """Return a revision as run by the built-in version that a tag names.
 
-    Without such a version the revision is unhealthy. A removed version stays assigned, so
-    that calls fail with the error for removed versions.
+    If there is no such version, the revision is unhealthy. A removed version is still assigned,
+    so that calls fail with the error for removed versions.
     """
     try:
         return run_by(revision, choose_built_in(entries, function, tag).chosen)
@@ -364,7 +364,11 @@ def run_by_package(
     *,
     strict: bool = False,
 ) -> FunctionRevision:
-    """Set the built-in version for the package of a FunctionRevision as its runner."""
+    """Return a revision as run by the built-in version for its package.
+
+    `obj` is the FunctionRevision. With `strict`, the revision is unhealthy if the record does not
+    list the release that the built-in version would replace.
+    """
     image, tag = str(spec_of(obj).get("image") or ""), tag_of_revision(obj)
     other = (
         None if is_marked_in_process(obj) else substitute_for(entries, repository_of(image), tag)
@@ -388,8 +392,8 @@ def run_by(revision: FunctionRevision, entry: FunctionEntry) -> FunctionRevision
 def built_in_revisions(entries: Registry[FunctionEntry]) -> Iterator[FunctionRevision]:
     """Yield every built-in composition function, under its name and its upstream name."""
     for family in composition_families(entries):
-        # Steps get the revision with the highest number, so the default version comes last.
-        # Within a range, the order is the same as for phases.
+        # Steps get the revision with the highest number, so the default version must come last.
+        # Within a requested range, this order selects the same version as for phases.
         ordered = sorted(family, key=lambda entry: _rank(entry, family.default))
         for number, entry in enumerate(ordered, 1):
             name = f"{entry.function}-{entry.version}"

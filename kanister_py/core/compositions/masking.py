@@ -21,7 +21,7 @@ def masked_secrets(value: Any, secret_keys: tuple[str, ...] = ()) -> Any:
     return {
         key: _redacted(part)
         if (hides and key in ("data", "stringData"))
-        # A list under such a key only names the connection details of a function's input.
+        # In the input of a function, `connectionDetails` is a list of rules without secret values.
         or (key in secret_keys and isinstance(part, dict))
         else masked_secrets(part, secret_keys)
         for key, part in value.items()

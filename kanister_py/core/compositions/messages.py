@@ -14,11 +14,11 @@ Data: TypeAlias = dict[str, Any]
 
 
 class Part:
-    """One part of a message: decoded data, the transport's form, or both.
+    """One part of a message: its decoded data, its encoded form (`wire`), or both.
 
-    The state of a pipeline is large and passes through many calls. It stays in the form
-    in which the last function returned it, and is converted once, on first access.
-    The data of a part must not be modified.
+    The state of a pipeline is large, and is passed to every function. It stays in the form in
+    which the last function returned it, and is decoded once, on first access. The data of a part
+    must not be modified.
     """
 
     __slots__ = ("_data", "_lazy", "_read", "_read_lazily", "wire")
@@ -49,10 +49,10 @@ class Part:
 
     @property
     def lazy(self) -> Data:
-        """Return the data of a state, with resources that are decoded on access.
+        """The data of a state, with resources that are only decoded on access.
 
-        These resources are mappings but not dicts, so they must only be passed back to
-        the sender of the message.
+        Such resources are mappings but not dicts, so most code cannot use them. They can be
+        returned in a response without having been decoded.
         """
         if self._data is not None or self._read_lazily is None:
             return self.data
@@ -92,8 +92,8 @@ REQUEST_FIELDS: Final[Mapping[str, str]] = {
 class FunctionRequest(NamedTuple):
     """The request of one call of a function.
 
-    A map of resources or schemas is None if the function did not require any, and empty
-    if it did and none were found.
+    The maps of resources and schemas are keyed by requirement, and None if there are no
+    requirements. A requirement that matched nothing has an entry without items.
     """
 
     observed: Part

@@ -1,7 +1,7 @@
 """Compositions and the steps of their pipelines, parsed from manifests.
 
-Unknown fields become notices. API servers ignore them, but a misspelt `when` changes
-the composed resources.
+Unknown fields become notices. API servers drop them silently, although a misspelt `when`, for
+example, changes the composed resources.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Credential(NamedTuple):
-    """Credential for a step's function: the data of a Secret, or nothing without one."""
+    """Credential for a step's function: the data of a Secret, or no data if it names none."""
 
     name: str
     namespace: str = ""
@@ -70,7 +70,7 @@ class AllowedResource(NamedTuple):
     match_labels: Mapping[str, str] | None = None
     namespace: str | None = None
     selector: LabelSelector = LabelSelector()
-    """Further conditions. They only match requests that name these labels themselves."""
+    """Further conditions for labels. A request matches only if it names all these labels."""
 
     def __str__(self) -> str:
         text = f"{self.kind} of {self.api_version}"
@@ -97,7 +97,7 @@ class Step(NamedTuple):
     input: Data | None = None
     credentials: tuple[Credential, ...] = ()
     required_resources: Mapping[str, Data] = _NONE
-    """Selectors of the resources in the function's first call, by name."""
+    """Selectors of the resources to include in the function's first call, by requirement name."""
     required_schemas: Mapping[str, Data] = _NONE
     when: str = ""
     timeout_seconds: float = 0.0
@@ -207,7 +207,7 @@ def called_functions(spec: Mapping[str, Any]) -> set[str]:
     return {str(name) for name in named if name}
 
 
-# Revisions also exist with the two older versions.
+# The two older versions only exist for CompositionRevisions.
 _API_VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
 
 

@@ -30,7 +30,7 @@ _RBAC_KINDS = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBindi
 
 
 def child_name(generate_name: str, owner_uid: str, resource: str) -> str:
-    """Return the name of a composed resource, which is the same in every run.
+    """Return the name of a composed resource. It is the same in every run.
 
     A long prefix is cut so that the name stays a valid DNS label. Exactly one dash
     separates prefix and hash.
@@ -56,7 +56,7 @@ def uid_of_rendered(xr: Mapping[str, Any]) -> str:
 
 
 def composed_manager(xr: Mapping[str, Any]) -> str:
-    """Return the field manager with which the resources of an XR are applied."""
+    """Return the field manager for applying the composed resources of an XR."""
     group = group_version_of(str(xr.get("apiVersion")))[0]
     name = name_of(xr)
     text = f"{name}{xr.get('kind')}.{group}"

@@ -52,6 +52,7 @@ CAPABILITIES = (
     "CAPABILITY_REQUIRED_SCHEMAS",
 )
 EXACT = 2**53
+"""All whole numbers up to this limit are exact as doubles, which functions use."""
 
 
 class Observed(NamedTuple):
@@ -135,7 +136,7 @@ def request_of(
     resources: Mapping[str, Data] | None = None,
     schemas: Mapping[str, Data] | None = None,
 ) -> FunctionRequest:
-    """Build the request of a step, with the objects that were fetched in advance."""
+    """Build the first request of a step, with objects that were fetched before the call."""
     request = FunctionRequest(
         observed=state.observed,
         desired=state.desired,
@@ -155,9 +156,9 @@ def accept(
     response: FunctionResponse,
     ttl_seconds: float,
 ) -> PipelineState:
-    """Return the state after a step's response, which replaces desired state and context.
+    """Return the state after a step's response, which replaces the desired state and the context.
 
-    After a fatal result the state has an error, and the results up to it.
+    After a fatal result the state has an error, and the results before the fatal one.
     """
     results = results_of(step.name, response)
     error: KanisterError | None = None
@@ -189,8 +190,8 @@ def accept(
 def skip_reason(when: str, state: PipelineState) -> str:
     """Evaluate the CEL condition of a step; return why it is skipped, or an empty string.
 
-    The variables are `observed`, `desired` and `context`, as a function gets them. Missing
-    maps of resources are empty maps.
+    The variables are `observed`, `desired` and `context`, in the form that functions receive,
+    except that missing maps are replaced by empty ones.
     """
     if not when or when == "true":
         return ""
@@ -242,7 +243,7 @@ def failed_state(
 
 
 def origin_of(resource: str, state: PipelineState) -> tuple[str, str, str]:
-    """Return step, function and revision that gave a desired resource its final content."""
+    """Return the step, function and revision that last changed a desired resource."""
     final = _resource_in(state.desired, resource)
     origin = ("", "", "")
     before: Any = None
@@ -265,7 +266,7 @@ def is_inexact(number: int) -> bool:
 
 
 def inexact_numbers(value: Any, path: str) -> Iterable[str]:
-    """Return the paths of whole numbers that functions, which use doubles, get rounded."""
+    """Return the paths of whole numbers that are rounded for functions, which use doubles."""
     # Such numbers are rare, so the paths are only built if there is one.
     waiting = [value]
     while waiting:

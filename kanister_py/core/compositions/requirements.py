@@ -33,9 +33,10 @@ def requirements_of(response: FunctionResponse) -> Data | None:
 def with_fetched(
     request: FunctionRequest, boot: FunctionRequest, fetched: Fetched
 ) -> FunctionRequest:
-    """Return the request with fetched objects, in addition to the objects of the first call.
+    """Return the request with fetched objects, in addition to the objects of `boot`.
 
-    Empty maps are left out, since some functions check for their presence.
+    `boot` is the first request, which has the objects that the step itself requires. Empty maps
+    are left out, since some functions check for their presence.
     """
     return request._replace(
         required_resources={**(boot.required_resources or {}), **fetched.resources} or None,
@@ -91,9 +92,9 @@ def text_of_selector(selector: Mapping[str, Any]) -> str:
 
 
 def check_allowed(step: Step, requirements: Data) -> None:
-    """Refuse invalid requirements, and resources that the step does not allow.
+    """Raise UsageError for invalid requirements, and for resources that the step does not allow.
 
-    Schemas are allowed for all steps.
+    Schemas are always allowed.
     """
     for key in KINDS:
         for name, selector in sorted((requirements.get(key) or {}).items()):
@@ -139,7 +140,7 @@ def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
     if rule.match_name is not None:
         return "matchName" in selector and _matches(rule.match_name, selector["matchName"])
     labels = required_labels(selector)
-    # Labels that the request does not name may have any value, so their rules do not match.
+    # A request that does not name a label selects objects with any value of it, so it is refused.
     return all(
         key in labels and _matches(pattern, labels[key])
         for key, pattern in (rule.match_labels or {}).items()

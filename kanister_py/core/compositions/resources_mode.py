@@ -1,7 +1,7 @@
-"""Compositions of the mode Resources, converted to the inputs of equivalent functions.
+"""Conversion of Compositions in the mode Resources to the inputs of equivalent functions.
 
-Crossplane's API server used to default the types of transforms and connection details. The
-functions require them, so they are set here.
+The CRD of old Crossplane releases had defaults for the types of transforms and connection
+details. The functions require these types, so they are set here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def environment_configs_input(spec: Mapping[str, Any]) -> Data | None:
 
 
 def _map_items(change: Callable[[Mapping[str, Any]], Any], values: Any) -> list[Any]:
-    # Other values are passed on for the function to refuse.
+    # Values of other types are not changed: the function reports them.
     return [change(item) if isinstance(item, Mapping) else item for item in _items(values)]
 
 
@@ -116,7 +116,7 @@ def _transform(value: Mapping[str, Any]) -> Any:
 
 
 def _kind_of(config: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
-    """Return the type by the first field that is set; without one, the first type."""
+    """Return the type that belongs to the first field that is set. Default: the first type."""
     matches = (kind for key, kind in kinds.items() if config.get(key) is not None)
     return next(matches, next(iter(kinds.values())))
 

@@ -72,7 +72,7 @@ def results_of(step: str, response: FunctionResponse) -> Results:
 def _event(step: str, severity: str, message: str, result: Data) -> Event:
     reason = result.get("reason") or COMPOSE
     if severity not in ("SEVERITY_NORMAL", "SEVERITY_WARNING"):
-        # Not for the claim, whose owner cannot do anything about it.
+        # This event is not sent to the claim, since its owner cannot fix the function.
         text = f'Pipeline step "{step}" returned a result of unknown severity (assuming warning): '
         return Event("Warning", reason, text + message)
     kind = "Normal" if severity == "SEVERITY_NORMAL" else "Warning"
@@ -117,7 +117,10 @@ class Conditions:
         """Types of the conditions that were set since the object was read."""
 
     def note_generation(self, generation: int) -> None:
-        """Set the generation of the conditions that were set here, after the object was written."""
+        """Set the `observedGeneration` of the conditions that were set since the object was read.
+
+        For objects whose spec was written in between, which increased their generation.
+        """
         self._generation = generation
         for type_ in self._set_here & self._all.keys():
             self._all[type_]["observedGeneration"] = generation
@@ -137,13 +140,16 @@ class Conditions:
         merge_condition(self._all, condition, kept_by=STATUS_AND_REASON_FIELDS)
 
     def set_custom(self, conditions: Iterable[CustomCondition]) -> None:
-        """Set the conditions of functions, without types that are reserved for the engine."""
+        """Set the conditions that functions returned, except system conditions."""
         for condition in conditions:
             if condition.type not in SYSTEM_CONDITIONS:
                 self.set(condition.type, condition.status, condition.reason, condition.message)
 
     def set_deprecations(self, notices: Sequence[Notice]) -> list[Notice]:
-        """Set the condition for deprecated functions, and return the new notices."""
+        """Set or remove the condition for deprecated functions.
+
+        Returns the notices that the condition did not contain before.
+        """
         deprecations = [notice for notice in notices if notice.reason == DEPRECATED]
         if not deprecations:
             self._all.pop(DEPRECATED_FUNCTIONS, None)
@@ -158,7 +164,7 @@ class Conditions:
     ) -> None:
         """Set the conditions after a failed run. Conditions that no function set become Unknown.
 
-        `is_judged` is False if a function did not respond: Synced is then Unknown, too.
+        `is_judged` is False if a function did not respond. Synced is Unknown then, not False.
         """
         reported = {condition.type for condition in conditions}
         for type_ in list(self._all):
@@ -198,7 +204,7 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def events_of_outcome(unsynced: Iterable[str], unready: Iterable[str]) -> list[Event]:
-    """Build events for the composed resources that are not yet valid or ready."""
+    """Build an event for each composed resource that is not yet valid or not yet ready."""
     return [
         Event("Normal", COMPOSE, f'Composed resource "{name}" is not yet {state}')
         for names, state in ((unsynced, "valid"), (unready, "ready"))
