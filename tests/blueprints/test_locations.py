@@ -8,11 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests.blueprints.recorded_stores import (
-    S3,
-    Listener,
-    run,
-)
+from tests.blueprints.recorded_stores import S3, Listener, run, store
+
+__all__ = ["store"]
 
 REPOSITORY: Final = {"backupArtifactPrefix": "repo", "encryptionKey": "k"}
 IN_POD: Final = {**REPOSITORY, "namespace": "default", "pod": "p", "includePath": "/d"}

@@ -116,6 +116,8 @@ def test_new_resources_that_name_a_hanging_function_leave_workers_for_their_kind
 ) -> None:
     install(harness, function.endpoint)
     harness.apply(calling_function("hanging"))
+    # Resources whose Composition is not cached yet share an eighth of their own.
+    harness.until_idle()
     for name in HANGING:
         harness.apply(bucket(name, (), compositionRef={"name": "hanging"}))
     assert_healthy_ones_are_composed(harness, function)
@@ -126,6 +128,7 @@ def test_new_resources_that_select_a_hanging_function_leave_workers_for_their_ki
 ) -> None:
     install(harness, function.endpoint)
     harness.apply(calling_function("hanging", tier="new"))
+    harness.until_idle()
     for name in HANGING:
         selector = {"matchLabels": {"tier": "new"}}
         harness.apply(bucket(name, (), compositionSelector=selector))
