@@ -84,7 +84,7 @@ class Heard:
         self.lines.append(f"{action} {phase} {line}")
 
 
-class Seen(NamedTuple):
+class Observed(NamedTuple):
     """All pods and all command lines that were observed."""
 
     pods: list[Mapping[str, Any]]
@@ -92,9 +92,9 @@ class Seen(NamedTuple):
 
 
 @contextmanager
-def looking(cluster: Cluster, namespace: str) -> Iterator[Seen]:
+def looking(cluster: Cluster, namespace: str) -> Iterator[Observed]:
     """Observe pods and processes during the block."""
-    seen, is_over = Seen([], set()), threading.Event()
+    seen, is_over = Observed([], set()), threading.Event()
     before = cluster.list(PODS, namespace=namespace).resource_version
 
     def look() -> None:

@@ -33,7 +33,7 @@ MEBIBYTES = 24
 BLUEPRINT = Path(__file__).parents[1] / "blueprints" / "pvc-restic" / "blueprint.yaml"
 
 
-class World(NamedTuple):
+class BackupNamespace(NamedTuple):
     """A namespace with a volume in use, and the folder of its backups."""
 
     place: Place
@@ -86,7 +86,9 @@ class World(NamedTuple):
 
 
 @pytest.fixture
-def world(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[World]:
+def setting(
+    admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path
+) -> Iterator[BackupNamespace]:
     if shutil.which("restic") is None:
         pytest.skip("restic is not installed: nothing is backed up")
     install_definitions(admin)
@@ -101,7 +103,9 @@ def world(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) ->
         )
         place.create("blueprints", parse_document(BLUEPRINT.read_bytes()).value)
         until(lambda: cluster.get(PODS, "app", namespace=namespace)["status"]["phase"] == "Running")
-        setup = World(place, cluster, location, tmp_path / "s3" / "buckets" / location.bucket)
+        setup = BackupNamespace(
+            place, cluster, location, tmp_path / "s3" / "buckets" / location.bucket
+        )
         setup.inside(f"head -c {MEBIBYTES}M /dev/urandom >large")
         try:
             yield setup
@@ -109,27 +113,29 @@ def world(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) ->
             place.close()
 
 
-Moment = Callable[[World], object]
+Moment = Callable[[BackupNamespace], object]
 OF_BACKUP: Mapping[str, Moment] = {
     "it was taken": lambda _: True,
-    "the pod is there": lambda world: world.helpers(),
-    "the repository is there": lambda world: world.keys("config"),
-    "it is locked": lambda world: world.keys("locks/"),
-    "some data is there": lambda world: world.keys("data/") >= 2,
-    "the snapshot is there": lambda world: world.keys("snapshots/"),
+    "the pod is there": lambda setting: setting.helpers(),
+    "the repository is there": lambda setting: setting.keys("config"),
+    "it is locked": lambda setting: setting.keys("locks/"),
+    "some data is there": lambda setting: setting.keys("data/") >= 2,
+    "the snapshot is there": lambda setting: setting.keys("snapshots/"),
 }
 OF_RESTORE: Mapping[str, Moment] = {
     "it was taken": lambda _: True,
-    "the pod is there": lambda world: world.helpers(),
-    "it is locked": lambda world: world.keys("locks/"),
-    "some is written": lambda world: world.restored_bytes(),
-    "all is written": lambda world: world.restored_bytes() >= MEBIBYTES << 20,
+    "the pod is there": lambda setting: setting.helpers(),
+    "it is locked": lambda setting: setting.keys("locks/"),
+    "some is written": lambda setting: setting.restored_bytes(),
+    "all is written": lambda setting: setting.restored_bytes() >= MEBIBYTES << 20,
 }
 
 
-def test_backup_and_restore_are_complete_whenever_the_controller_is_killed(world: World) -> None:
-    place = world.place
-    before = world.inside("cksum <large")
+def test_backup_and_restore_are_complete_whenever_the_controller_is_killed(
+    setting: BackupNamespace,
+) -> None:
+    place = setting.place
+    before = setting.inside("cksum <large")
     controller = place.start()
     at_work: list[str] = []
 
@@ -137,7 +143,7 @@ def test_backup_and_restore_are_complete_whenever_the_controller_is_killed(world
         """Kill the controller once during a run, and return how the next one ended the run."""
         nonlocal controller
         place.until_running(name)
-        until(lambda: moment(world) or place.status(name)["state"] == "complete")
+        until(lambda: moment(setting) or place.status(name)["state"] == "complete")
         controller.kill()
         controller.wait()
         if place.status(name)["state"] == "running":
@@ -150,19 +156,19 @@ def test_backup_and_restore_are_complete_whenever_the_controller_is_killed(world
 
     status: dict[str, Any] = {}
     for number, moment in enumerate(OF_BACKUP.values()):
-        shutil.rmtree(world.bucket / "restic", ignore_errors=True)
-        world.begin(f"backup-{number}", "backup")
+        shutil.rmtree(setting.bucket / "restic", ignore_errors=True)
+        setting.begin(f"backup-{number}", "backup")
         status = killed(f"backup-{number}", moment)
-        world.check()
+        setting.check()
     artifacts = status["actions"][0]["artifacts"]
     assert artifacts["files"]["keyValue"]["size"] == f"{MEBIBYTES}.000 MiB"
     for number, moment in enumerate(OF_RESTORE.values()):
-        world.inside(": >large")
-        world.begin(f"restore-{number}", "restore", artifacts)
+        setting.inside(": >large")
+        setting.begin(f"restore-{number}", "restore", artifacts)
         killed(f"restore-{number}", moment)
-        assert world.inside("cksum <large") == before
-        assert world.helpers() == []
-        assert world.keys("locks/") == 0
-    world.check()
+        assert setting.inside("cksum <large") == before
+        assert setting.helpers() == []
+        assert setting.keys("locks/") == 0
+    setting.check()
     # A kill after the end of the run proves nothing, and the last step of each run is short.
     assert len(at_work) >= len(OF_BACKUP) + len(OF_RESTORE) - 2

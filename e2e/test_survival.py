@@ -67,7 +67,7 @@ class ShiftedClock(SystemClock):
         return super().now() + self.shift
 
 
-class World:
+class FaultyNamespace:
     """A namespace, a faulty connection to its API server, and the controllers in this process."""
 
     def __init__(self, place: Place, faults: FaultProxy) -> None:
@@ -139,15 +139,15 @@ def definitions(admin: ApiClient) -> None:
 
 
 @pytest.fixture
-def world(
+def faulty(
     definitions: None,  # noqa: ARG001 # it is wanted for its effect
     admin: ApiClient,
     faults: FaultProxy,
     namespace: str,
     tmp_path: Path,
-) -> Iterator[World]:
+) -> Iterator[FaultyNamespace]:
     place = Place(admin, faults.kubeconfig, namespace, tmp_path)
-    setup = World(place, faults)
+    setup = FaultyNamespace(place, faults)
     try:
         yield setup
     finally:
@@ -155,9 +155,9 @@ def world(
 
 
 @pytest.fixture
-def place(world: World) -> Place:
+def place(faulty: FaultyNamespace) -> Place:
     """Manage the objects of the namespace; a run of two phases waits for a gate in between."""
-    place = world.place
+    place = faulty.place
     space = place.namespace
     place.blueprint("gated", kube_ops(space, "before"), gate(space), kube_ops(space, "after"))
     make_gate(place)
@@ -191,12 +191,14 @@ def fails(place: Place, name: str, reason: str) -> dict[str, Any]:
 
 
 class TestTheNetwork:
-    def test_interrupted_and_late_watches_lose_nothing(self, world: World, place: Place) -> None:
-        world.start()
+    def test_interrupted_and_late_watches_lose_nothing(
+        self, faulty: FaultyNamespace, place: Place
+    ) -> None:
+        faulty.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
-        held = world.faults.inject(Hold(), verb="watch")
-        world.faults.cut(verb="watch")
+        held = faulty.faults.inject(Hold(), verb="watch")
+        faulty.faults.cut(verb="watch")
         held.wait_for_hit(2)
         # No watch has reported these yet.
         open_gate(place)
@@ -205,34 +207,34 @@ class TestTheNetwork:
         for name in ("one", "two"):
             ends_well(place, name)
 
-    def test_half_open_connection_is_closed(self, world: World, place: Place) -> None:
-        controller = world.start()
+    def test_half_open_connection_is_closed(self, faulty: FaultyNamespace, place: Place) -> None:
+        controller = faulty.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
-        world.faults.freeze()
+        faulty.faults.freeze()
         open_gate(place)
         place.actionset("two", "gated")
         # Longer than any request timeout, shorter than the Lease.
         threading.Event().wait(TIMING.answer + 0.5)
-        world.faults.thaw()
-        world.faults.cut()
+        faulty.faults.thaw()
+        faulty.faults.cut()
         for name in ("one", "two"):
             ends_well(place, name)
         assert controller.is_leader
 
     def test_disconnected_leader_stops_and_the_next_one_continues(
-        self, world: World, place: Place
+        self, faulty: FaultyNamespace, place: Place
     ) -> None:
-        first = world.start(terms=LeaseTerms(5.0, 4.0, 0.4))
+        first = faulty.start(terms=LeaseTerms(5.0, 4.0, 0.4))
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
-        world.faults.refuse()
+        faulty.faults.refuse()
         # It stops acting at once; a hanging request can delay its exit.
         until(lambda: first.has_ended)
         assert first.checks()["controller"]().startswith("This process is not the leader")
         open_gate(place)
-        world.faults.accept()
-        world.start(identity="second", stands_by=True)
+        faulty.faults.accept()
+        faulty.start(identity="second", stands_by=True)
         ends_well(place, "one")
 
 
@@ -253,15 +255,15 @@ class TestAnswers:
         ],
     )
     def test_status_writes_succeed_despite_faults(
-        self, world: World, place: Place, fault: Fault
+        self, faulty: FaultyNamespace, place: Place, fault: Fault
     ) -> None:
         space = place.namespace
         phases = [kube_ops(space, "before"), gate(space), kube_ops(space, "after")]
         # The running pods are the reason for the finalizer.
         place.blueprint("tidy", *phases, deferPhase=kube_ops(space, "tidied"))
-        world.start()
+        faulty.start()
         open_gate(place)
-        injected = world.faults.inject(
+        injected = faulty.faults.inject(
             fault,
             times=3,
             where=lambda request: request.is_write and request.resource == "actionsets",
@@ -272,7 +274,7 @@ class TestAnswers:
         assert len(injected.hits) == 3
         place.client.get(f"/api/v1/namespaces/{space}/configmaps/tidied-one")
         # Events are refused.
-        assert {event["type"] for event in world.events("one")} == {"Normal"}
+        assert {event["type"] for event in faulty.events("one")} == {"Normal"}
 
     @pytest.mark.parametrize(
         "fault",
@@ -285,11 +287,13 @@ class TestAnswers:
             pytest.param(Cut(after_bytes=10), id="answers that break off"),
         ],
     )
-    def test_failed_reads_are_retried(self, world: World, place: Place, fault: Fault) -> None:
-        world.start()
+    def test_failed_reads_are_retried(
+        self, faulty: FaultyNamespace, place: Place, fault: Fault
+    ) -> None:
+        faulty.start()
         open_gate(place)
         count = iter(range(1_000_000))
-        world.faults.inject(
+        faulty.faults.inject(
             fault,
             where=lambda request: request.verb in {"get", "list", "watch"} and next(count) % 2 == 0,
         )
@@ -299,36 +303,36 @@ class TestAnswers:
         for name in names:
             ends_well(place, name)
 
-    def test_refused_events_do_not_delay_runs(self, world: World, place: Place) -> None:
-        world.start()
+    def test_refused_events_do_not_delay_runs(self, faulty: FaultyNamespace, place: Place) -> None:
+        faulty.start()
         open_gate(place)
-        refused = world.faults.inject(Refuse(403), resource="events")
+        refused = faulty.faults.inject(Refuse(403), resource="events")
         place.actionset("one", "gated")
         ends_well(place, "one")
         assert refused.hits
 
-    def test_compacted_history_is_listed_again(self, world: World, place: Place) -> None:
-        world.start()
+    def test_compacted_history_is_listed_again(self, faulty: FaultyNamespace, place: Place) -> None:
+        faulty.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
-        world.faults.reset()
+        faulty.faults.reset()
         # Schedules have watches of their own if their kind is installed.
-        watches = world.faults.expire_watches("actionsets")
+        watches = faulty.faults.expire_watches("actionsets")
         assert watches
         # The watch on the gate starts a moment after the phase.
-        until(lambda: world.faults.expire_watches("configmaps"))
+        until(lambda: faulty.faults.expire_watches("configmaps"))
         place.actionset("two", "gated")
         open_gate(place)
         for name in ("one", "two"):
             ends_well(place, name)
-        assert world.faults.count("list", "actionsets") == watches
+        assert faulty.faults.count("list", "actionsets") == watches
 
     def test_uncertain_write_of_a_function_is_not_repeated(
-        self, world: World, place: Place
+        self, faulty: FaultyNamespace, place: Place
     ) -> None:
-        world.start()
+        faulty.start()
         open_gate(place)
-        lost = world.faults.inject(
+        lost = faulty.faults.inject(
             Cut(after_bytes=10), verb="create", resource="configmaps", times=1
         )
         place.actionset("one", "gated")
@@ -411,7 +415,7 @@ def unbind(admin: ApiClient, namespace: str, role: str) -> None:
 
 class TestRights:
     def test_a_token_that_expires_is_replaced_without_a_gap(
-        self, world: World, place: Place, admin: ApiClient, tmp_path: Path
+        self, faulty: FaultyNamespace, place: Place, admin: ApiClient, tmp_path: Path
     ) -> None:
         space = place.namespace
         make_account(admin, space)
@@ -423,20 +427,20 @@ class TestRights:
         token = tmp_path / "token"
         old = token_of(admin, space, "leash")
         token.write_text(old)
-        kubeconfig = world.faults.kubeconfig_for(f"expiring-{uuid.uuid4().hex[:6]}", "unused")
+        kubeconfig = faulty.faults.kubeconfig_for(f"expiring-{uuid.uuid4().hex[:6]}", "unused")
         kubeconfig.write_text(
             kubeconfig.read_text().replace("token: unused", f"tokenFile: {token}")
         )
-        controller = world.start(kubeconfig)
+        controller = faulty.start(kubeconfig)
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         # As a kubelet does: the new token exists before the old one expires.
         token.write_text(token_of(admin, space))
         admin.delete(f"/api/v1/namespaces/{space}/secrets/leash")
-        refused = world.faults.inject(
+        refused = faulty.faults.inject(
             Refuse(401), where=lambda request: request.authorization == f"Bearer {old}"
         )
-        world.faults.cut()
+        faulty.faults.cut()
         open_gate(place)
         place.actionset("two", "gated")
         for name in ("one", "two"):
@@ -446,7 +450,7 @@ class TestRights:
         assert len(refused.hits) <= 6
 
     def test_revoked_right_of_a_phase_is_named(
-        self, world: World, place: Place, admin: ApiClient
+        self, faulty: FaultyNamespace, place: Place, admin: ApiClient
     ) -> None:
         space = place.namespace
         make_account(admin, space)
@@ -454,7 +458,7 @@ class TestRights:
         args = {"operation": "create", "namespace": space, "spec": secret}
         make = {"func": "KubeOps", "name": "secret", "args": args}
         place.blueprint("secretive", gate(space), make)
-        world.start(world.faults.kubeconfig_for(f"r-{space}", token_of(admin, space)))
+        faulty.start(faulty.faults.kubeconfig_for(f"r-{space}", token_of(admin, space)))
         place.actionset("one", "secretive")
         until(lambda: is_at_gate(place, "one"))
         unbind(admin, space, "secrets")
@@ -463,11 +467,15 @@ class TestRights:
         assert 'cannot create resource "secrets"' in error["message"]
 
     def test_run_continues_when_its_status_can_be_written_again(
-        self, world: World, place: Place, admin: ApiClient, caplog: pytest.LogCaptureFixture
+        self,
+        faulty: FaultyNamespace,
+        place: Place,
+        admin: ApiClient,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
         space = place.namespace
         make_account(admin, space)
-        world.start(world.faults.kubeconfig_for(f"s-{space}", token_of(admin, space)))
+        faulty.start(faulty.faults.kubeconfig_for(f"s-{space}", token_of(admin, space)))
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         with caplog.at_level(logging.WARNING):
@@ -480,16 +488,18 @@ class TestRights:
         assert status["state"] == "complete", status
 
     def test_revoked_right_to_watch_is_reported_until_restored(
-        self, world: World, place: Place, admin: ApiClient
+        self, faulty: FaultyNamespace, place: Place, admin: ApiClient
     ) -> None:
         space = place.namespace
         make_account(admin, space)
-        controller = world.start(world.faults.kubeconfig_for(f"w-{space}", token_of(admin, space)))
+        controller = faulty.start(
+            faulty.faults.kubeconfig_for(f"w-{space}", token_of(admin, space))
+        )
         is_ready = controller.checks()["controller"]
         assert is_ready() == ""
         unbind(admin, space, "sets")
         # Open watches continue until they end.
-        world.faults.cut(verb="watch", resource="actionsets")
+        faulty.faults.cut(verb="watch", resource="actionsets")
         until(is_ready)
         assert is_ready().startswith("Cannot watch actionsets.cr.kanister.io")
         place.actionset("one", "gated")
@@ -502,15 +512,15 @@ class TestRights:
 class TestTime:
     @pytest.mark.parametrize("jump", [pytest.param(1, id="ahead"), pytest.param(-1, id="back")])
     def test_clock_jump_ends_no_run_and_no_leadership(
-        self, world: World, place: Place, jump: int
+        self, faulty: FaultyNamespace, place: Place, jump: int
     ) -> None:
         space = place.namespace
         timed = {**gate(space), "timeout": "10m"}
         place.blueprint("timed", kube_ops(space, "before"), timed, kube_ops(space, "after"))
-        controller = world.start()
+        controller = faulty.start()
         place.actionset("one", "timed")
         until(lambda: is_at_gate(place, "one"))
-        world.clock.shift = jump * timedelta(hours=3)
+        faulty.clock.shift = jump * timedelta(hours=3)
         place.actionset("two", "timed")
         until(lambda: is_at_gate(place, "two"))
         open_gate(place)
@@ -518,60 +528,64 @@ class TestTime:
             ends_well(place, name)
         assert controller.is_leader
 
-    def test_timeout_applies_when_the_clock_is_set_back(self, world: World, place: Place) -> None:
+    def test_timeout_applies_when_the_clock_is_set_back(
+        self, faulty: FaultyNamespace, place: Place
+    ) -> None:
         space = place.namespace
         place.blueprint("timed", {**gate(space), "timeout": "8s"})
-        world.start()
+        faulty.start()
         place.actionset("one", "timed")
         until(lambda: is_at_gate(place, "one"))
-        world.clock.shift = -timedelta(hours=3)
+        faulty.clock.shift = -timedelta(hours=3)
         fails(place, "one", "PhaseTimedOut")
 
 
 class TestPods:
     @pytest.mark.usefixtures("node")
-    def test_pod_deleted_by_another_client_is_detected(self, world: World) -> None:
-        place = world.place
+    def test_pod_deleted_by_another_client_is_detected(self, faulty: FaultyNamespace) -> None:
+        place = faulty.place
         space = place.namespace
         place.blueprint("long", kube_task(space, "sleep", "sleep 300"))
-        world.start()
+        faulty.start()
         place.actionset("one", "long")
-        name = world.until_pod_runs()["metadata"]["name"]
+        name = faulty.until_pod_runs()["metadata"]["name"]
         place.client.delete(f"/api/v1/namespaces/{space}/pods/{name}", gracePeriodSeconds="0")
         status = place.until_ended("one")
         assert status["state"] == "failed"
         assert status["actions"][0]["phases"][0]["error"]["reason"] == "PodGone"
         assert f"{space}/{name}" in status["error"]["message"]
-        assert world.pods() == []
+        assert faulty.pods() == []
 
-    def test_pod_on_a_lost_node_times_out(self, world: World, api_server: LocalCluster) -> None:
-        place = world.place
+    def test_pod_on_a_lost_node_times_out(
+        self, faulty: FaultyNamespace, api_server: LocalCluster
+    ) -> None:
+        place = faulty.place
         space = place.namespace
         task = kube_task(space, "sleep", "echo up; sleep 300")
         doomed = f"doomed-{space}"
         task["args"]["podOverride"] = {"nodeName": doomed}
         task["timeout"] = "15s"
         place.blueprint("long", task)
-        world.start()
+        faulty.start()
         with E2ENode(api_server, name=doomed, takes_all=False, pod_network=pod_network()) as node:
             place.actionset("one", "long")
-            name = world.until_pod_runs()["metadata"]["name"]
+            name = faulty.until_pod_runs()["metadata"]["name"]
             node.vanish()
             status = place.until_ended("one")
         assert status["state"] == "failed"
         assert name in status["error"]["message"] or "15s" in status["error"]["message"], status
         # No kubelet confirms the deletion, so the pod is removed without a grace period.
-        until(lambda: world.pods() == [])
+        until(lambda: faulty.pods() == [])
 
     @pytest.mark.usefixtures("node")
-    def test_pod_is_followed_to_its_end_despite_faults(self, world: World) -> None:
-        place = world.place
+    def test_pod_is_followed_to_its_end_despite_faults(self, faulty: FaultyNamespace) -> None:
+        place = faulty.place
         space = place.namespace
         lines = "i=0; while [ $i -lt 60 ]; do echo line $i; sleep 0.02; i=$((i+1)); done"
         script = f"{lines}; kando output said hello"
         place.blueprint("chatty", kube_task(space, "talk", script))
-        world.start()
-        faults = world.faults
+        faulty.start()
+        faults = faulty.faults
         faults.inject(Cut(after_bytes=600), subresource="log", times=2)
         faults.inject(Stall(after_bytes=600), subresource="log", times=1)
         faults.inject(Cut(after_bytes=10), verb="watch", resource="pods", times=2)
@@ -582,15 +596,15 @@ class TestPods:
         (phase,) = status["actions"][0]["phases"]
         assert (phase["attempt"], phase["output"]) == (1, {"said": "hello"})
         assert len(lost.hits) == 1
-        until(lambda: world.pods() == [])
+        until(lambda: faulty.pods() == [])
         assert faults.count("create", "pods") == 1
 
 
 class TestPeople:
     def test_deleted_blueprint_does_not_affect_a_running_run(
-        self, world: World, place: Place
+        self, faulty: FaultyNamespace, place: Place
     ) -> None:
-        world.start()
+        faulty.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         place.client.delete(f"{GROUP}/namespaces/{place.namespace}/blueprints/gated")
@@ -600,8 +614,10 @@ class TestPeople:
         error = fails(place, "two", "BlueprintNotFound")
         assert "gated" in error["message"]
 
-    def test_changed_blueprint_applies_to_later_runs(self, world: World, place: Place) -> None:
-        world.start()
+    def test_changed_blueprint_applies_to_later_runs(
+        self, faulty: FaultyNamespace, place: Place
+    ) -> None:
+        faulty.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         space = place.namespace
@@ -624,9 +640,9 @@ class TestPeople:
         ],
     )
     def test_run_is_not_resumed_with_another_blueprint(
-        self, world: World, place: Place, change: str, reason: str
+        self, faulty: FaultyNamespace, place: Place, change: str, reason: str
     ) -> None:
-        first = world.start()
+        first = faulty.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         first.kill()
@@ -637,15 +653,15 @@ class TestPeople:
         else:
             phases = [kube_ops(space, "other")]
             place.client.patch(path, {"actions": {"act": {"phases": phases}}})
-        world.start()
+        faulty.start()
         fails(place, "one", reason)
         phases_now = place.status("one")["actions"][0]["phases"]
         assert [phase["state"] for phase in phases_now] == ["complete", "failed", "pending"]
 
     def test_deleting_a_running_actionset_does_not_affect_others(
-        self, world: World, place: Place
+        self, faulty: FaultyNamespace, place: Place
     ) -> None:
-        controller = world.start()
+        controller = faulty.start()
         for name in ("one", "two"):
             place.actionset(name, "gated")
             until(lambda name=name: is_at_gate(place, name))  # type: ignore[misc] # the loop's
@@ -658,14 +674,14 @@ class TestPeople:
             place.client.get(f"/api/v1/namespaces/{place.namespace}/configmaps/after-one")
 
     def test_deleted_namespace_ends_its_runs(
-        self, world: World, place: Place, admin: ApiClient
+        self, faulty: FaultyNamespace, place: Place, admin: ApiClient
     ) -> None:
         other = f"{place.namespace}-2"
         make_namespace(admin, other)
-        away = Place(admin, world.faults.kubeconfig, other, Path())
+        away = Place(admin, faulty.faults.kubeconfig, other, Path())
         away.blueprint("gated", gate(other), kube_ops(other), deferPhase=kube_ops(other, "tidied"))
         make_gate(away)
-        controller = world.start(namespaces=(place.namespace, other))
+        controller = faulty.start(namespaces=(place.namespace, other))
         away.actionset("one", "gated")
         place.actionset("one", "gated")
         for controller_place in (away, place):
@@ -684,11 +700,11 @@ class TestPeople:
         ends_well(place, "one")
 
     def test_second_controller_without_leader_election_does_not_act(
-        self, world: World, place: Place
+        self, faulty: FaultyNamespace, place: Place
     ) -> None:
-        world.start(identity="first")
+        faulty.start(identity="first")
         with pytest.raises(AssertionError):
-            world.start(identity="second")
+            faulty.start(identity="second")
         open_gate(place)
         place.actionset("one", "gated")
         ends_well(place, "one")
@@ -700,29 +716,29 @@ def much(size: int) -> dict[str, Any]:
 
 
 class TestSizes:
-    def test_artifacts_up_to_their_limit_are_stored(self, world: World) -> None:
-        place = world.place
+    def test_artifacts_up_to_their_limit_are_stored(self, faulty: FaultyNamespace) -> None:
+        place = faulty.place
         size = 500 * 1024
         place.blueprint("much", kube_ops(place.namespace), outputArtifacts=much(size))
-        world.start()
+        faulty.start()
         place.actionset("one", "much")
         status = place.until_ended("one")
         assert status["state"] == "complete"
         assert len(status["actions"][0]["artifacts"]["text"]["keyValue"]["text"]) == size
 
-    def test_artifacts_beyond_their_limit_fail_the_run(self, world: World) -> None:
-        place = world.place
+    def test_artifacts_beyond_their_limit_fail_the_run(self, faulty: FaultyNamespace) -> None:
+        place = faulty.place
         place.blueprint("too-much", kube_ops(place.namespace), outputArtifacts=much(600 * 1024))
-        world.start()
+        faulty.start()
         place.actionset("one", "too-much")
         error = fails(place, "one", "ArtifactsTooLarge")
         assert "512 KiB" in error["message"]
         assert place.status("one")["actions"][0]["phases"][0]["state"] == "complete"
 
-    def test_status_that_does_not_fit_is_reported(self, world: World) -> None:
-        place = world.place
+    def test_status_that_does_not_fit_is_reported(self, faulty: FaultyNamespace) -> None:
+        place = faulty.place
         place.blueprint("much", kube_ops(place.namespace), outputArtifacts=much(500 * 1024))
-        world.start()
+        faulty.start()
         action = {
             "name": "act",
             "blueprint": "much",
@@ -771,7 +787,7 @@ def dead_webhook(admin: ApiClient, namespace: str, rule: Mapping[str, Any]) -> I
 
 class TestWebhooks:
     def test_unavailable_webhook_fails_the_phase_and_is_named(
-        self, world: World, place: Place, admin: ApiClient
+        self, faulty: FaultyNamespace, place: Place, admin: ApiClient
     ) -> None:
         rule = {
             "apiGroups": [""],
@@ -780,7 +796,7 @@ class TestWebhooks:
             "operations": ["CREATE"],
         }
         space = place.namespace
-        world.start()
+        faulty.start()
         with dead_webhook(admin, space, rule):
             until(lambda: is_refused(admin, space))
             place.actionset("one", "gated")
@@ -789,7 +805,11 @@ class TestWebhooks:
         assert "dead.example.org" in status["error"]["message"]
 
     def test_unavailable_webhook_on_the_status_is_retried(
-        self, world: World, place: Place, admin: ApiClient, caplog: pytest.LogCaptureFixture
+        self,
+        faulty: FaultyNamespace,
+        place: Place,
+        admin: ApiClient,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
         rule = {
             "apiGroups": ["cr.kanister.io"],
@@ -797,7 +817,7 @@ class TestWebhooks:
             "resources": ["actionsets/status"],
             "operations": ["UPDATE"],
         }
-        world.start()
+        faulty.start()
         with caplog.at_level(logging.WARNING):
             with dead_webhook(admin, place.namespace, rule):
                 until(lambda: is_status_refused(place))
@@ -840,14 +860,14 @@ class TestTheApiServer:
         make_namespace(server.client, "shop")
         with FaultProxy(server) as faults:
             place = Place(server.client, faults.kubeconfig, "shop", tmp_path)
-            world = World(place, faults)
+            faulty = FaultyNamespace(place, faults)
             try:
                 place.blueprint(
                     "gated", kube_ops("shop", "before"), gate("shop"), kube_ops("shop", "after")
                 )
                 make_gate(place)
                 # On a busy machine the restart can take longer than the Lease.
-                controller = world.start(terms=LeaseTerms(120.0, 90.0, 0.5))
+                controller = faulty.start(terms=LeaseTerms(120.0, 90.0, 0.5))
                 place.actionset("one", "gated")
                 until(lambda: is_at_gate(place, "one"))
                 server.compact_etcd()
@@ -859,7 +879,7 @@ class TestTheApiServer:
                     ends_well(place, name)
                 assert controller.is_leader
             finally:
-                world.close()
+                faulty.close()
 
     def test_frozen_etcd_and_killed_api_server_lose_nothing(
         self,
@@ -874,13 +894,13 @@ class TestTheApiServer:
         kills, frozen_seconds = (20, 40) if is_long else (3, 12)
         with FaultProxy(server) as faults:
             place = Place(server.client, faults.kubeconfig, "shop", tmp_path)
-            world = World(place, faults)
+            faulty = FaultyNamespace(place, faults)
             try:
                 place.blueprint(
                     "gated", kube_ops("shop", "before"), gate("shop"), kube_ops("shop", "after")
                 )
                 make_gate(place)
-                controller = world.start(terms=LeaseTerms(240.0, 180.0, 0.5))
+                controller = faulty.start(terms=LeaseTerms(240.0, 180.0, 0.5))
                 names = [f"run-{number}" for number in range(kills)]
                 for name in names:
                     place.actionset(name, "gated")
@@ -903,7 +923,7 @@ class TestTheApiServer:
                 ]
                 assert controller.is_leader
             finally:
-                world.close()
+                faulty.close()
         with capsys.disabled():
             print(
                 f"\n{kills} kills of the API server, {frozen_seconds} s without etcd, "

@@ -66,7 +66,7 @@ def test_an_installed_plugin_brings_its_functions_with_their_whole_life() -> Non
 
 
 @pytest.mark.usefixtures("with_plugin")
-def test_what_a_plugin_deprecates_is_counted_in_its_own_releases() -> None:
+def test_deprecations_of_a_plugin_count_in_its_own_releases() -> None:
     entry = read_functions().registry.family("Notify").candidates[0]
     assert (entry.source.name, entry.source.release) == ("acme-functions", parse_version("1.2.0"))
 
@@ -181,7 +181,7 @@ def noisy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("noisy_plugin", None)
 
 
-def test_what_a_plugin_prints_when_it_is_loaded_never_reaches_the_result(
+def test_output_of_a_plugin_at_import_is_not_part_of_the_result(
     noisy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     functions = build_functions(record(EMPTY), {}, [plugin("loud", "noisy_plugin:Loud")])

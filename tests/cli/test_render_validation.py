@@ -106,7 +106,7 @@ def test_unknown_fields_can_be_warnings(rendering: Rendering) -> None:
     assert rendering("--xrd", "xrd.yaml", "--validate=ignore", spec={"sise": 3}) == (0, "")
 
 
-def test_wrong_types_are_refused_whatever_happens_to_unknown_fields(rendering: Rendering) -> None:
+def test_wrong_types_are_refused_even_if_unknown_fields_are_ignored(rendering: Rendering) -> None:
     code, _ = rendering("--xrd", "xrd.yaml", "--validate=ignore", spec={"size": "3"})
     assert code == 1
 

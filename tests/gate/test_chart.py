@@ -45,17 +45,17 @@ def of_the_base() -> list[dict[str, Any]]:
 NAMES = frozenset(names_in(SCHEMA)) - {"global", "enabled"}
 
 
-def test_every_value_that_can_be_set_is_read_by_a_template_and_no_other_is() -> None:
+def test_every_value_is_used_by_a_template() -> None:
     templates = [path.read_text(encoding="utf-8") for path in (CHART / "templates").iterdir()]
     read = {name for text in templates for name in re.findall(r"\.Values\.([\w.]+)", text)}
     assert read == NAMES
 
 
-def test_every_value_has_a_default_that_people_see() -> None:
+def test_every_value_has_a_default() -> None:
     assert set(set_in(VALUES, NAMES)) == NAMES
 
 
-def test_the_controller_may_do_what_its_pages_offer_and_read_what_they_show() -> None:
+def test_controller_has_the_rights_for_its_pages() -> None:
     allowed = {
         (resource, verb)
         for manifest in of_the_base()

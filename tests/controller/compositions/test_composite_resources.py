@@ -193,7 +193,7 @@ def test_resources_select_compositions_and_revisions_by_expressions(harness: Har
     assert (harness.colours("careful"), harness.colours("brave")) == ({"red"}, {"green"})
 
 
-def test_a_revision_records_what_it_was_composed_with(harness: Harness) -> None:
+def test_revision_records_the_versions_it_was_composed_with(harness: Harness) -> None:
     harness.apply(composition())
     harness.apply(bucket())
     harness.until(harness.is_ready)

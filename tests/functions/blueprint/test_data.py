@@ -113,7 +113,7 @@ def test_kopia_profile_is_rejected_with_an_alternative(
     assert harness.pods() == []
 
 
-def test_a_bucket_that_is_not_there_is_told_once(harness: Harness, location: Location) -> None:
+def test_missing_bucket_is_reported_once(harness: Harness, location: Location) -> None:
     nowhere = facts_for(location._replace(bucket="nosuchbucket"))
     error = failure(lambda: harness.call(LocationDelete, {"artifact": "x"}, facts=nowhere))
     assert error.reason == "BucketNotFound"
