@@ -145,9 +145,9 @@ LONG_RESULT = large_answer(results=({"severity": "SEVERITY_NORMAL", "message": "
 @pytest.mark.parametrize(
     ("answer", "count", "growth"),
     [
-        pytest.param(LARGE_CONTEXT, 30, 1.25, id="context-30"),
+        pytest.param(LARGE_CONTEXT, 30, 1.25, id="context-30", marks=pytest.mark.long),
         pytest.param(LARGE_CONTEXT, 100, 1.25, id="context-100"),
-        pytest.param(LONG_RESULT, 30, 1.25, id="result"),
+        pytest.param(LONG_RESULT, 30, 1.25, id="result", marks=pytest.mark.long),
         # After many small objects, some memory stays fragmented.
         pytest.param(MANY_VALUES, 30, 2.0, id="many-values"),
     ],

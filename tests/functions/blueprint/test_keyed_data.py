@@ -103,12 +103,32 @@ def test_part_of_a_backup_is_restored_to_another_folder(app: Harness, facts: Act
     ("where", "message"),
     [
         pytest.param({"volumes": {"data": "/elsewhere"}}, "/v of the backup", id="other mount"),
-        pytest.param({"pod": "user", "restorePath": "/nowhere"}, "/nowhere/v", id="other folder"),
+        pytest.param(
+            {"pod": "user", "restorePath": "/nowhere"},
+            "/nowhere/v",
+            id="other folder",
+            marks=pytest.mark.long,
+        ),
         pytest.param({"pod": "user", "restorePath": "/v"}, "repeats the path", id="its own path"),
-        pytest.param({"pod": "user", "restorePath": "/v/../etc"}, "without ..", id="out of it"),
-        pytest.param({"pod": "user", "restorePath": "v"}, "absolute path", id="relative"),
+        pytest.param(
+            {"pod": "user", "restorePath": "/v/../etc"},
+            "without ..",
+            id="out of it",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            {"pod": "user", "restorePath": "v"},
+            "absolute path",
+            id="relative",
+            marks=pytest.mark.long,
+        ),
         pytest.param({"pod": "user", "backupPath": "/w"}, "is not in the backup", id="other part"),
-        pytest.param({"pod": "user", "backupPath": "/v/su"}, "is not in the backup", id="misspelt"),
+        pytest.param(
+            {"pod": "user", "backupPath": "/v/su"},
+            "is not in the backup",
+            id="misspelt",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_restore_outside_of_volumes_is_rejected(

@@ -328,7 +328,14 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("template", BOMBS.values(), ids=BOMBS)
+@pytest.mark.parametrize(
+    "template",
+    [
+        # Ten seconds of processor time until the limit ends it.
+        pytest.param(text, id=name, marks=[pytest.mark.long] if name == "loops" else [])
+        for name, text in BOMBS.items()
+    ],
+)
 def test_endless_template_is_stopped(template: str) -> None:
     assert "The template was stopped" in fatal(template) or "nested deeper" in fatal(template)
 
