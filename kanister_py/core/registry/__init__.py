@@ -1,1 +1,1 @@
-"""Registry of functions, and the choice of a version or a revision for a request."""
+"""Registry of functions, and the choice of a version or a revision."""

@@ -1,4 +1,7 @@
-"""Choice of a version or a revision: an ordered filter that can explain its result."""
+"""Choice of a function version (for phases) or a function revision (for pipeline steps).
+
+Both filter the candidates of a function in order of rank, and can explain their result.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from kanister_py.core.versions.semver import (
 
 
 class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):
-    """No revision of a function can take the call of a pipeline step.
+    """No revision of a function can serve the call of a pipeline step.
 
     `may_come` is set if an allowed revision is active and may become routable soon.
     """
@@ -59,8 +62,8 @@ T = TypeVar("T", bound=Candidate)
 class Choice(NamedTuple, Generic[T]):
     """Chosen candidate, the reason, and notices for users.
 
-    `account` explains the rejected candidates when it is called, because most callers only need the
-    result. `candidates` are all candidates.
+    `account` explains why the other candidates were rejected. It is a function because most callers
+    only need the result. `candidates` includes the rejected ones.
     """
 
     chosen: T
@@ -135,8 +138,9 @@ def _removed_error(
 
 
 class RequestedVersion(NamedTuple):
-    """Requested version or range, and the field with the request. Without text: the default
-    version.
+    """Requested version or range, and the field that contains it (`by`), for messages.
+
+    An empty text requests the default version.
     """
 
     text: str = ""
@@ -163,9 +167,9 @@ def choose_version(
 ) -> Choice[FunctionEntry]:
     """Choose the function version for a phase or a step.
 
-    `at` maps packages to releases that replace the installed ones, for questions about upgrades.
-    `strict` disables the fallback to v0.0.0. `kind` is the engine that will call the function; a
-    function of the other engine is refused.
+    `at` maps packages to releases to assume instead of the installed ones, to plan upgrades.
+    `strict` disables the fallback to v0.0.0. `kind` is the engine that will call the function;
+    functions for the other engine are refused.
     """
     request = (
         requested if isinstance(requested, RequestedVersion) else RequestedVersion(requested or "")
@@ -233,7 +237,7 @@ def _version_in_range(
 ) -> Choice[FunctionEntry]:
     by = f"the range {requested_range.text}"
     tests = (partial(_why_outside, requested_range), partial(_why_unavailable, at))
-    # The stable version first, then the highest one; deprecated ones last.
+    # Prefer the stable version, then versions that are not deprecated, then the highest.
     best = min(
         _passing(family, tests),
         key=lambda entry: (not entry.is_stable, _support(entry, at) is Support.DEPRECATED),
@@ -268,7 +272,7 @@ def _usable(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice
 def deprecation_of(entry: FunctionEntry | FunctionRevision) -> Notice:
     """Build the notice for a deprecated version, with its removal and replacement."""
     if isinstance(entry, FunctionRevision):
-        # A stand-in for a package is deprecated with the version of the built-in function.
+        # A built-in version that replaces a package has its own deprecation.
         entry = entry.entry or entry
     listing = entry.listing
     facts = {}

@@ -1,6 +1,7 @@
 """Registration of classes: their registry entries, or the reason for a refusal.
 
-A class has a name and `exec` or `run`, or a stable version and a mapping of versions.
+A registered class has a `name`. It is either a function with a method `exec` or `run`, or it has
+a `stable_version` and maps versions to classes in `versions`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class CatalogueMismatch(Unusable, reason="CatalogueMismatch"):
 
 
 def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
-    """List the entries of a class. Raises RegistrationRefused if it is invalid."""
+    """List the entries of a class, one per version. Raises RegistrationRefused if it is invalid."""
     if declared is None:
         raise RegistrationRefused("without a name", "it is None (Cannot register nil function)")
     name = _name_of(declared)
@@ -59,8 +60,8 @@ def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
 def unregistered_entries(declared: Any, source: Source) -> list[FunctionEntry]:
     """List the versions that a class offers, without their lifecycle.
 
-    For classes that are called by their path: without an installed package, no release is
-    known in which a version could be deprecated.
+    For classes that are called by their path. They have no installed package, and so no release
+    that could decide which versions are deprecated.
     """
     if not isinstance(declared, type) or not hasattr(declared, "versions"):
         return entries_of(declared, source)
@@ -76,7 +77,7 @@ def unregistered_entries(declared: Any, source: Source) -> list[FunctionEntry]:
 def kind_of(declared: Any) -> FunctionKind:
     """Return the engine of a class: a class with `run` but without `exec` is for Compositions.
 
-    Abstract methods count, for classes that only list versions.
+    Inherited abstract methods also count, so that classes that only list versions have a kind.
     """
     is_for_compositions = hasattr(declared, "run") and not hasattr(declared, "exec")
     return FunctionKind.COMPOSITION if is_for_compositions else FunctionKind.BLUEPRINT
@@ -251,8 +252,8 @@ def catalogued_entries(
 ) -> list[list[FunctionEntry]]:
     """Join versions.yaml with the code: a list of entries for each function.
 
-    `targets` names the code of every version. All disagreements are reported together; no code is
-    loaded.
+    `targets` maps functions and versions to `module:Class`. No code is loaded. Raises
+    CatalogueMismatch with all disagreements.
     """
     unlisted = {name: dict(versions) for name, versions in targets.items()}
     families = []

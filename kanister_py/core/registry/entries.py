@@ -1,4 +1,4 @@
-"""Registry of functions: immutable after it is built, and safe for use in threads."""
+"""Registry of functions. It is immutable and thread-safe; a builder creates it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FunctionKind(StrEnum):
 
 
 class Source(NamedTuple):
-    """Package of a function with its releases and the installed release."""
+    """Package that contains functions: its installed release, and the record of all releases."""
 
     name: str
     release: Version
@@ -107,8 +107,8 @@ class FunctionRevision(NamedTuple):
 
     `version` is the version of the code: the tag of the package if it is SemVer. A revision without
     a version matches no requested version. `listing` has the deprecation and removal in releases of
-    `source`; without a record the version is supported. `capabilities` are those that the package
-    declares.
+    `source`; without a record the version is supported. `capabilities` come from the metadata of
+    the package.
     """
 
     function: str
@@ -150,7 +150,7 @@ class FunctionRevision(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, str]:
-        # Numbers are unique. The name is only used should they not be.
+        # Numbers should be unique. The name makes the order stable if they are not.
         return (self.number, self.name)
 
     @property
@@ -186,8 +186,8 @@ T = TypeVar("T", bound=Candidate)
 class Family(Generic[T]):
     """All candidates of one function, highest rank first.
 
-    `default` is the candidate for requests without a version. `choices` caches results: candidates
-    never change, and a pipeline repeats its requests for every resource.
+    `default` is the candidate for requests without a version. `choices` caches the results of
+    `choose_revision`, because every composite resource repeats the same requests.
     """
 
     __slots__ = ("by_identity", "candidates", "choices", "default", "function")
@@ -206,7 +206,7 @@ class Family(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """All functions by name. Immutable; a builder creates a changed copy.
+    """All functions by name. Immutable; use a RegistryBuilder to create a changed copy.
 
     `broken_plugins` describes plugins whose functions are missing.
     """

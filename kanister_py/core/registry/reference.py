@@ -1,6 +1,6 @@
 """Reference of functions: versions, arguments, outputs, and differences between versions.
 
-The result is JSON data, which the command line, the endpoint and the web page show.
+The results are JSON data for the command line, the HTTP API and the web page.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def status_of(entry: FunctionEntry) -> str:
 
 
 def version_reference(entry: FunctionEntry, code: type[Any] | None) -> dict[str, Any]:
-    """Describe a version with arguments and outputs, as far as its code exists."""
+    """Describe a version. Arguments and outputs are included if `code` is not None."""
     reference = {
         "name": entry.function,
         "kind": str(entry.kind),
@@ -104,7 +104,7 @@ def version_reference(entry: FunctionEntry, code: type[Any] | None) -> dict[str,
     lines = (code.__doc__ or "").strip().splitlines()
     reference["description"] = "\n".join(line.strip() for line in lines)
     if entry.kind is FunctionKind.COMPOSITION:
-        # Their result is the desired state instead of named values.
+        # Composition functions return a desired state, and have no named outputs.
         described = getattr(code, "described_input", lambda: getattr(code, "Input", None))
         return {**reference, "arguments": _fields_of(described(), nested=True), "outputs": []}
     if hasattr(code, "on_restart"):
@@ -248,7 +248,7 @@ def differences(
     ordered = sorted(
         changes, key=lambda change: (not change["breaking"], change["what"], change["name"])
     )
-    # Changes of behaviour are in the record of the newer version.
+    # The `message` in the record of a version describes its changes of behaviour.
     if new.get("message") and new["message"] != old.get("message"):
         ordered.append(_change("behaviour", new["version"], str(new["message"])))
     return ordered
