@@ -22,7 +22,7 @@ class ActivationPolicy(StrEnum):
 class Activation(NamedTuple):
     """Revisions to activate and deactivate.
 
-    `held` revisions exceed the limit until the newest one is healthy.
+    `held` revisions exceed the limit, but stay active until the newest one is routable.
     """
 
     activate: tuple[str, ...] = ()
@@ -35,11 +35,11 @@ def plan_activation(
     limit: int = DEFAULT_ACTIVE_LIMIT,
     policy: ActivationPolicy = ActivationPolicy.AUTOMATIC,
 ) -> Activation:
-    """Plan the activation of the revisions with the highest numbers, without an interruption.
+    """Plan the activation of the revisions with the highest numbers, without interrupting calls.
 
-    The newest revision is activated at once. Until it is healthy, the highest healthy
-    revision beyond the limit stays active as well. With the policy `Manual` nothing
-    changes.
+    The newest revision is activated at once. Until it is routable (active, healthy and with an
+    endpoint), the highest routable revision beyond the limit stays active as well. With the
+    policy `Manual` nothing changes.
     """
     if policy is ActivationPolicy.MANUAL or not revisions:
         return Activation()
@@ -61,7 +61,7 @@ def plan_activation(
 
 
 def history_limit_of(history_limit: int | None, active_limit: int | None) -> int:
-    """Return the number of revisions to keep. The default is the limit of active ones."""
+    """Return the number of revisions to keep. The default is the limit of active revisions."""
     if history_limit is not None:
         return history_limit
     return max(DEFAULT_HISTORY_LIMIT, active_limit or DEFAULT_ACTIVE_LIMIT)

@@ -31,8 +31,8 @@ class CollectionPlan(NamedTuple):
 class Revision(NamedTuple):
     """A revision with the reasons to keep it.
 
-    `uses` describes them in words: an XR that uses it, a selector that matches it, or that
-    it is active or healthy.
+    `uses` describes these reasons in words: XRs that use it, selectors that match it, or that it
+    is active or healthy.
     """
 
     name: str

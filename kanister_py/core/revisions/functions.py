@@ -21,11 +21,11 @@ from kanister_py.core.revisions.lifecycles import LIFECYCLE
 from kanister_py.core.versions.semver import Version, version_or_none
 
 PACKAGE_TAG: Final = "kanister-py.io/package-tag"
-"""Tag of the package when the revision was created. Its image is given by digest."""
+"""Annotation with the tag from which the revision was created. Its image only has a digest."""
 RUNTIME: Final = "kanister-py.io/runtime"
 RENDER_RUNTIME: Final = "render.crossplane.io/runtime"
 ANSWER_LIMIT: Final = "kanister-py.io/max-answer-size"
-"""Largest size of a function's response, as a quantity such as 32Mi."""
+"""Annotation with the maximum size of a function's response, as a quantity such as 32Mi."""
 
 
 class Runtime(StrEnum):
@@ -48,7 +48,7 @@ def is_marked_in_process(obj: Mapping[str, Any]) -> bool:
 
 
 def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
-    """Convert a FunctionRevision to the form for choosing and calling."""
+    """Convert the Kubernetes object to the value that is chosen from a registry and called."""
     metadata, spec, status = obj["metadata"], spec_of(obj), status_of(obj)
     labels = labels_of(obj)
     is_running = is_healthy(obj)

@@ -27,7 +27,7 @@ _HASH_IN_NAMES: Final = 7
 
 
 def content_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the labels without the labels of tools."""
+    """Return the labels that belong to the content: without labels of tools and of revisions."""
     return {key: value for key, value in (labels or {}).items() if not key.startswith(_NOISE)}
 
 
@@ -126,9 +126,9 @@ class Numbering(NamedTuple):
 def number_revision(identity: str, existing: Sequence[Numbered]) -> Numbering:
     """Find the revision with the owner's current content, or number a new one.
 
-    Numbers only increase. Content that returns keeps its revision, which gets the next
-    number. Of two revisions with the same content the higher one is used, so that the
-    controller does not write endlessly.
+    Numbers only increase. If the owner returns to earlier content, the existing revision of that
+    content gets the next number. If two revisions have the same content, the one with the higher
+    number is used; otherwise both would be raised in turn, endlessly.
     """
     adopted = tuple(sorted(revision.name for revision in existing if revision.is_orphaned))
     latest = max((revision.number for revision in existing), default=0)

@@ -1,8 +1,8 @@
-"""Lifecycles in packages: the support of a function's versions.
+"""Lifecycles in packages: the deprecation and removal of a function's versions.
 
 A package may contain the record of its versions in the format of versions.yaml, as an
-annotation or a file. Releases in it are versions of the package. The record of the newest
-installed package applies to all versions. Without a record all versions are supported.
+annotation or a file. The releases in that record are versions of the package. The record of the
+newest installed package applies to all versions. Without a record all versions are supported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _unread(read: Read) -> Listing | None:
 
 
 def with_lifecycles(revisions: Iterable[FunctionRevision]) -> list[FunctionRevision]:
-    """Return the revisions of one function with the support of their versions."""
+    """Return the revisions of one function, with their `listing` from the newest record."""
     listed = list(revisions)
     newest_record = _newest_with_record(listed)
     if newest_record is None:

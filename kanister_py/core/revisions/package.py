@@ -73,7 +73,10 @@ def is_tag(text: str) -> bool:
 
 
 def parse_package_reference(text: str) -> PackageReference:
-    """Parse a reference to a package."""
+    """Parse a reference to a package.
+
+    It must name a registry. Without a tag and a digest, the tag is `latest`.
+    """
     name_and_tag, at, digest = text.strip().partition("@")
     registry, slash, path = name_and_tag.partition("/")
     name, colon, tag = path.partition(":")
@@ -158,7 +161,7 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _dependency(value: Any) -> Dependency:
-    """Parse a dependency, in any of its four forms."""
+    """Parse a dependency: in `function`, `provider`, `configuration`, or `package` and `kind`."""
     fields = mapping_of(value)
     versions = str(fields.get("version") or "")
     for key in ("function", "provider", "configuration"):

@@ -22,7 +22,7 @@ class UpdatePolicy(StrEnum):
 
 
 class CompositionSelection(NamedTuple):
-    """Selection of a Composition by a composite resource. A selector of None selects nothing."""
+    """Selection of a Composition by a composite resource. A selector of None is not set."""
 
     composition: str = ""
     selector: Selector | None = None
@@ -32,9 +32,9 @@ class CompositionSelection(NamedTuple):
 
 
 class XrdRules(NamedTuple):
-    """Rules of a definition for composite resources that select no Composition.
+    """Rules of a definition for the selection of Compositions.
 
-    Enforced values override the selection of a resource.
+    Default values apply to resources that select none. Enforced values override the selection.
     """
 
     default_composition: str = ""
@@ -103,8 +103,8 @@ def choose_composition(
 ) -> str:
     """Return the name of the Composition for a composite resource.
 
-    In this order: the enforced one, the one it names, the default if it has no selector,
-    and the first by name that its selector matches.
+    The order of precedence is: the enforced one, the one that the resource names, the default
+    (only for a resource without a selector), and the first by name that its selector matches.
     """
     chosen = rules.enforced_composition or selection.composition
     if not chosen and selection.selector is None:
@@ -170,8 +170,9 @@ def choose_composition_revision(
 ) -> SelectedRevision:
     """Return the revision for a composite resource.
 
-    With the automatic policy it is the highest that its selector matches. With the manual
-    policy the resource keeps its revision; its selector is only used for the first choice.
+    With the automatic policy, this is the highest revision that its selector matches. With the
+    manual policy, the resource keeps its revision, and the selector only applies to the first
+    choice.
     """
     policy = policy_of(selection, rules)
     if policy is UpdatePolicy.MANUAL and selection.revision:

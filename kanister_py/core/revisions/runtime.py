@@ -34,7 +34,7 @@ def service_names(name: str, namespace: str) -> list[str]:
 
 
 def service_endpoint(name: str, namespace: str) -> str:
-    """Return the address of a revision, for users. The engine uses EndpointSlices instead."""
+    """Return the address of a revision for its status. Our engine uses EndpointSlices instead."""
     return f"dns:///{name}.{namespace}:{GRPC_PORT}"
 
 
@@ -97,8 +97,9 @@ def deployment_of(
 ) -> dict[str, Any]:
     """Build the Deployment of a revision, with the changes of its runtime config.
 
-    `certificate` is the fingerprint of its server certificate. Most functions read the
-    certificate only once, so a change of the annotation replaces the pods in time.
+    `certificate` is the fingerprint of its server certificate. Most functions read the certificate
+    only at their start, so the fingerprint is an annotation of the pods: a renewed certificate
+    changes it, which replaces the pods.
     """
     metadata = revision["metadata"]
     spec = spec_of(revision)
@@ -125,7 +126,7 @@ def deployment_of(
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": selector},
-            # Also for updates of a single revision: a ready pod exists at all times.
+            # A ready pod exists at all times, even while the Deployment is updated.
             "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "template": pod,
         },

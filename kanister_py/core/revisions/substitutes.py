@@ -1,8 +1,8 @@
 """Substitutes: built-in function versions that run in place of packages.
 
-The tags of our own packages, of plugins and of Functions that run in this process are versions
-of the built-in functions. Third-party packages have their own version numbers; the record lists
-the releases that a built-in version replaces.
+In our own packages, in plugins and in Functions that run in this process, the tag is the version of
+a built-in function. Third-party packages have their own version numbers. For them, versions.yaml
+lists the releases that a built-in version replaces.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kanister_py.core.versions.semver import Range, parse_request, version_or_no
 OWNER: Final = "crossplane-contrib"
 OURS: Final = "kanister-py"
 NO_TAGS: Final = ("", "latest")
-"""Tags that follow the stable version."""
+"""Tags that stand for the stable version."""
 
 
 def repository_of(package: str) -> str:
