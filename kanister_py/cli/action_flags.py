@@ -81,7 +81,9 @@ def add_object_flags(group: Any) -> None:
     group.add_argument(
         "-k", "--kind", choices=("all", *_KINDS), default="all", help="kind for --selector"
     )
-    group.add_argument("--selector-namespace", default="", help="namespace for --selector")
+    group.add_argument(
+        "--selector-namespace", default="", metavar="NAMESPACE", help="namespace for --selector"
+    )
 
 
 def add_input_flags(group: Any) -> None:
@@ -95,18 +97,21 @@ def add_input_flags(group: Any) -> None:
     group.add_argument(
         "-p", "--profile", type=place, metavar="[NAMESPACE/]NAME", help="Profile of the action"
     )
-    add_list_flag(group, "--podlabels", pairs, "KEY=VALUE,…", help="labels of pods it starts")
+    add_list_flag(group, "--podlabels", pairs, "KEY=VALUE,…", help="labels of the pods of phases")
     add_list_flag(
-        group, "--podannotations", pairs, "KEY=VALUE,…", help="annotations of pods it starts"
+        group, "--podannotations", pairs, "KEY=VALUE,…", help="annotations of the pods of phases"
     )
     group.add_argument(
-        "--preferred-version", default="", help="version for phases that do not set one"
+        "--preferred-version",
+        default="",
+        metavar="VERSION",
+        help="version for phases that do not set one",
     )
     group.add_argument(
         "--execution-mode",
         choices=("Parallel", "Sequential"),
         default="",
-        help="whether actions run at the same time or one after the other",
+        help="run actions at the same time (Parallel) or one after the other (Sequential)",
     )
 
 

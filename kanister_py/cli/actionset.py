@@ -86,7 +86,11 @@ the copy, and maps such as options are merged.
 
 def _add_create_arguments(parser: argparse.ArgumentParser) -> None:
     add_action_flags(parser)
-    parser.add_argument("--name", default="", help="default: generated from action and parent")
+    parser.add_argument(
+        "--name",
+        default="",
+        help="default: generated from the names of the action and of the --from ActionSet",
+    )
     parser.add_argument(
         "--from",
         dest="parent",

@@ -134,7 +134,8 @@ def _add_scope_arguments(group: Any) -> None:
     switch(
         group,
         "--allow-file-locations",
-        help="allow ActionSets of other namespaces to use Profiles of type file, local folders",
+        help="allow ActionSets of other namespaces to use Profiles of type file, which read and "
+        "write folders of this process",
     )
     switch(
         group,
@@ -148,7 +149,9 @@ def _add_scope_arguments(group: Any) -> None:
         "annotation kanister-py.io/service-account of its namespace",
     )
     group.add_argument("--kubeconfig", default="", metavar="FILE", help="use this kubeconfig")
-    group.add_argument("--context", default="", help="use this context of the kubeconfig")
+    group.add_argument(
+        "--context", default="", metavar="NAME", help="use this context of the kubeconfig"
+    )
     switch(
         group,
         "--check-access",
@@ -174,8 +177,8 @@ def _add_work_arguments(group: Any) -> None:
         type=whole_number(0, _MAX_CONCURRENCY),
         default=0,
         metavar="N",
-        help="the same for each namespace; default: all workers if one namespace is watched, else "
-        "three quarters of them",
+        help="phases to run at a time in one namespace; default: all workers if one namespace is "
+        "watched, else three quarters of them",
     )
     repeated(
         group,
@@ -201,7 +204,7 @@ def _add_work_arguments(group: Any) -> None:
         type=whole_number(0, _MAX_KEPT),
         metavar="N",
         help="keep the newest N ended ActionSets of each Blueprint, and delete the others; "
-        "default: keep all without a time to live",
+        "default: keep all that set no ttlSecondsAfter fields",
     )
 
 
@@ -236,7 +239,8 @@ def _add_replica_arguments(group: Any) -> None:
         "--home",
         type=namespace,
         metavar="NAMESPACE",
-        help="namespace of the Lease; default: its own",
+        help="home namespace, which also holds the Lease; default: the namespace of the pod or "
+        "context",
     )
     group.add_argument(
         "--identity", default="", help="name of this replica; default: the name of its pod"
@@ -246,7 +250,7 @@ def _add_replica_arguments(group: Any) -> None:
         type=seconds_from("0s"),
         default="20s",
         metavar="DURATION",
-        help="time at a stop for phases that cannot be resumed; default: %(default)s",
+        help="after SIGTERM, time for phases that cannot be resumed; default: %(default)s",
     )
 
 
@@ -271,16 +275,24 @@ def _add_report_arguments(group: Any) -> None:
     )
     group.add_argument("--host", default="127.0.0.1", help="address of the endpoint and the pages")
     group.add_argument(
-        "--port", type=port, default=_PORT, help="its port, 0 for a free one; default: %(default)s"
+        "--port",
+        type=port,
+        default=_PORT,
+        help="port of the endpoint and the pages, 0 for a free one; default: %(default)s",
     )
     switch(
         group,
         "--open-endpoint",
         help="require no token from clients on this machine; others always need one",
     )
-    group.add_argument("--health-host", default="127.0.0.1", help="address of health and metrics")
     group.add_argument(
-        "--health-port", type=port, default=_HEALTH_PORT, help="its port; default: %(default)s"
+        "--health-host", default="127.0.0.1", metavar="HOST", help="address of health and metrics"
+    )
+    group.add_argument(
+        "--health-port",
+        type=port,
+        default=_HEALTH_PORT,
+        help="port of health and metrics; default: %(default)s",
     )
     switch(group, "--no-http", help="serve neither endpoint nor health")
 

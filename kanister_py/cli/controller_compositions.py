@@ -119,7 +119,8 @@ def add_composition_arguments(group: Any) -> None:
         "--function-certificates",
         default="",
         metavar="DIR",
-        help="folder with tls.crt, tls.key and ca.crt to call functions with, if not issued here",
+        help="folder with tls.crt, tls.key and ca.crt for calls of functions; default: the "
+        "controller issues the certificates",
     )
     switch(group, "--insecure-functions", help="call functions without TLS")
 

@@ -32,19 +32,24 @@ def add_webhook_arguments(group: Any) -> None:
         metavar="PORT",
         help="serve the admission webhook, which validates objects; default: 0, disabled",
     )
-    group.add_argument("--webhook-host", default="0.0.0.0", help="default: %(default)s")  # noqa: S104 - the API server calls from another machine; it is served over TLS
+    group.add_argument(
+        "--webhook-host",
+        default="0.0.0.0",  # noqa: S104 - the API server calls from another machine; it is served over TLS
+        metavar="HOST",
+        help="address of the webhook; default: %(default)s",
+    )
     group.add_argument(
         "--webhook-service",
         default=_WEBHOOK_SERVICE,
         metavar="NAME",
-        help="name of its Service, for its certificate; default: %(default)s",
+        help="name of the webhook's Service, for its certificate; default: %(default)s",
     )
     repeated(
         group,
         "--webhook-name",
         dest="webhook_names",
         metavar="HOST",
-        help="additional name or address for its certificate; may be repeated",
+        help="additional name or address for the webhook's certificate; may be repeated",
     )
     group.add_argument(
         "--webhook-client-ca",
@@ -85,7 +90,7 @@ def add_tls_arguments(group: Any) -> None:
         "--tls-name",
         dest="tls_names",
         metavar="HOST",
-        help="additional name or address for the certificate; may be repeated",
+        help="additional name or address for the endpoint's certificate; may be repeated",
     )
     group.add_argument(
         "--tls-secret",

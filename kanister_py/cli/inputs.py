@@ -63,7 +63,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         repeated(group, flag, type=read, metavar=form, help=text)
     group.add_argument("--profile", type=place, metavar="NAMESPACE/NAME", help="the Profile to use")
     group.add_argument(
-        "--preferred-version", default="", help="version for phases that do not set one"
+        "--preferred-version",
+        default="",
+        metavar="VERSION",
+        help="version for phases that do not set one",
     )
     switch(group, "--strict-versions", help="refuse unknown versions instead of using v0.0.0")
 

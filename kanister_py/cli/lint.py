@@ -11,8 +11,9 @@ Compositions, Functions, ActionSets and Schedules are checked, too. A comment
 Blueprints and the ActionSets in progress of a cluster are checked; findings then show when the
 object was created and when the phase last ran.
 
-Exit codes: 0 success; 2 deprecated versions; 3 removed versions; 4 removed versions without a
-replacement; 1 other errors, unreadable files included. If several apply, the first of 1, 4, 3, 2.
+Exit codes: 0 none of the following; 1 errors, unreadable files included; 2 deprecated versions;
+3 removed versions; 4 removed versions without a replacement. If several apply, the first of 1, 4,
+3, 2.
 --fail-on LEVEL decides alone: 1 for findings of that level or a higher one, else 0.
 """
 

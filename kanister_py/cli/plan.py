@@ -39,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("action", metavar="ACTION", help="name of the action")
     parser.add_argument(
-        "--blueprint-name", default="", help="name of the blueprint, if the file has several"
+        "--blueprint-name",
+        default="",
+        metavar="NAME",
+        help="name of the blueprint, if the file has several",
     )
     add_inputs(parser)
     add_connection(parser)

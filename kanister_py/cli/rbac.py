@@ -56,7 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only for this action; may be repeated",
     )
     parser.add_argument(
-        "--blueprint-name", default="", help="name of the blueprint, if the file has several"
+        "--blueprint-name",
+        default="",
+        metavar="NAME",
+        help="name of the blueprint, if the file has several",
     )
     parser.add_argument(
         "--object",

@@ -61,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     backup = parser.add_argument_group("backup")
     backup.add_argument(
-        "--at", type=moment, metavar="TIME", help="use the newest backup that is not newer"
+        "--at",
+        type=moment,
+        metavar="TIME",
+        help="use the newest backup that is not newer than this time",
     )
     switch(backup, "--list", help="list the backups, and restore nothing")
     group = parser.add_argument_group("restore")

@@ -78,8 +78,8 @@ _FLAGS_OF_NEW_RUNS = (
     "--artifacts-from",
 )
 _MISSING_OBJECT_HINT = (
-    "load its manifest with -f FILE, or name another one in a new run with --secret, --config-map "
-    "or --profile"
+    "load its manifest with -f FILE, or name another one in a new run with --object, --secret, "
+    "--config-map or --profile"
 )
 _ARTIFACTS = {".ArtifactsIn": "--state DIR --artifacts-from RUN: artifacts of an earlier run"}
 
@@ -92,7 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("action", nargs="?", help="name of the action; none for an ActionSet")
     parser.add_argument(
-        "--blueprint-name", default="", help="name of the blueprint, if the file has several"
+        "--blueprint-name",
+        default="",
+        metavar="NAME",
+        help="name of the blueprint, if the file has several",
     )
     add_inputs(parser)
     add_connection(parser)

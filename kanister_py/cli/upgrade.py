@@ -156,4 +156,4 @@ def _say_remaining(remaining: Sequence[Finding], problems: Sequence[Problem]) ->
     for finding in remaining:
         if finding.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id):
             place = f"{finding.action}.{finding.phase}" if finding.phase else finding.action
-            say(f"left: {finding.file}:{finding.line}: {place}: {finding.message}")
+            say(f"not changed: {finding.file}:{finding.line}: {place}: {finding.message}")

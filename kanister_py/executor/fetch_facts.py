@@ -169,7 +169,7 @@ def fetch_named(cluster: Cluster, need: ObjectNeed, role: str = "") -> KubeObjec
         kind, place = _kind_and_place(need)
         what = f"{kind} {place}, {role}," if role else f"{kind} {place}"
         if isinstance(error, NotFound):
-            raise NotFound(f"{what} is not there: {error.message}") from error
+            raise NotFound(f"{what} does not exist: {error.message}") from error
         raise UsageError(f"{what} cannot be read: {error.message}", reason=error.reason) from error
 
 
@@ -201,7 +201,7 @@ def _fetch_object(cluster: Cluster, need: ObjectNeed) -> KubeObject:
         kind, place = _kind_and_place(need)
         if not need.namespace and kind in _NAMESPACED:
             place += " (its reference names no namespace)"
-        what = "is not there" if isinstance(error, NotFound) else "cannot be read"
+        what = "does not exist" if isinstance(error, NotFound) else "cannot be read"
         raise ObjectNotFetched(
             f"{kind} {place}, the object of the action, {what}{ORIGINAL}"
             f"Could not fetch object name: {need.name}, namespace: {need.namespace}, "

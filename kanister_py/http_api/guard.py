@@ -84,7 +84,7 @@ _MISDIRECTED: Final = problem_answer(
 _TOO_MANY_TOKENS: Final = problem_answer(
     429,
     "TooManyTokens",
-    "The cluster did not accept too many of your tokens; wait a minute",
+    "Too many of your tokens were rejected; wait a minute",
     None,
     {"retry-after": "60"},
 )

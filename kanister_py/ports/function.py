@@ -35,7 +35,7 @@ class OnRestart(StrEnum):
 def interrupted(function: str) -> UsageError:
     """Return the error for a phase whose process died and that cannot be resumed."""
     return UsageError(
-        f"The process that ran {function} died, and nobody knows how far it came; "
+        f"The process that ran {function} died, and it is unknown how much it had done; "
         "retry with `on: [Interrupted]` if it is safe to do twice",
         reason="Interrupted",
     )

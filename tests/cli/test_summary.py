@@ -123,7 +123,7 @@ def test_failed_run_without_state_suggests_one() -> None:
 def test_refused_run_lists_problems_without_a_retry() -> None:
     problems = (
         'backup/load args.a (b.yaml:3): no "x" in .Options; in Kanister\'s words: "x" not found',
-        "backup/check objects.s (b.yaml:9): Secret shop/s is not there",
+        "backup/check objects.s (b.yaml:9): Secret shop/s does not exist",
     )
     error = RunError("2 problems", "ObjectMissing", "backup", "load", problems=problems)
     ending = EndedRun(
@@ -134,7 +134,7 @@ def test_refused_run_lists_problems_without_a_retry() -> None:
         "error: Action backup would fail, so nothing was started",
         '  ✗ backup/load args.a (b.yaml:3): no "x" in .Options',
         '             Kanister: "x" not found',
-        "  ✗ backup/check objects.s (b.yaml:9): Secret shop/s is not there",
+        "  ✗ backup/check objects.s (b.yaml:9): Secret shop/s does not exist",
         "  place      backup/load",
         "  reason     ObjectMissing",
         "  fix        -f FILE gives it",

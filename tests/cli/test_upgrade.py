@@ -111,7 +111,7 @@ class TestUpgrade:
         file.write_text(OLD + bad)
         done = kanister("upgrade", str(file), "--write")
         assert done.code == 1
-        assert "left: " in done.err
+        assert "not changed: " in done.err
         assert "b.yaml:11: tell.second: Function version not found" in done.err
         assert file.read_text() == NEW + bad
 
@@ -132,7 +132,7 @@ class TestUpgrade:
         done = kanister("upgrade", str(file), "--write")
         assert done.code == 1
         assert "'v0.2.0'" in file.read_text()
-        left = [line for line in done.err.splitlines() if line.startswith("left: ")]
+        left = [line for line in done.err.splitlines() if line.startswith("not changed: ")]
         assert len(left) == 3
         for name in ("recipient", "text", "whom"):
             assert sum(name in line for line in left) == 1

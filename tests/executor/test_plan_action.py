@@ -326,7 +326,7 @@ class TestPlan:
     def test_a_missing_object_in_a_real_cluster_is_an_error(self, is_real: bool) -> None:
         planned = plan_of_text(".Time", objects="{k: {kind: Secret, name: nope}}", is_real=is_real)
         assert planned.has_errors is is_real
-        assert ("Secret nope is not there" in "".join(planned.phases[0].errors)) is is_real
+        assert ("Secret nope does not exist" in "".join(planned.phases[0].errors)) is is_real
         assert bool(planned.unread) is not is_real
 
     def test_a_missing_target_in_a_real_cluster_is_an_error(self) -> None:

@@ -483,7 +483,7 @@ def test_a_missing_secret_of_an_action_is_reported_with_its_full_name() -> None:
     named = {"db": {"name": "login", "namespace": "shop"}}
     run = run_manifest(blueprint(act("first")), secrets=named)
     (problem,) = problems_of(run)
-    assert "Secret shop/login, secrets.db of the action, is not there" in problem
+    assert "Secret shop/login, secrets.db of the action, does not exist" in problem
     error = run.progress.error
     assert error is not None
     assert error.phase == ""
@@ -643,7 +643,7 @@ def test_a_missing_object_does_not_hide_other_problems() -> None:
     problems = problems_of(
         run_manifest(manifest, object="Deployment/shop/db", options={"word": "x"})
     )
-    assert "Deployment shop/db, the object of the action, is not there" in problems[0]
+    assert "Deployment shop/db, the object of the action, does not exist" in problems[0]
     assert [problem.split(":")[0] for problem in problems[1:]] == ["go/first args.say"]
     assert 'no "wrod"' in problems[1]
 

@@ -119,7 +119,7 @@ def _raise(
         patch_type=PatchType.MERGE,
     )
     post_event(
-        subject, NORMAL, _UPDATED, f"Revision {metadata['name']} is in force again as {number}"
+        subject, NORMAL, _UPDATED, f"Revision {metadata['name']} is current again as {number}"
     )
     name: str = metadata["name"]
     return name

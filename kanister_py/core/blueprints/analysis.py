@@ -315,7 +315,10 @@ class ActionAnalysis:
         if name in self._owners:
             return f"{missing}; it belongs to the action {self._owners[name]}"
         names = [phase for phase in self._indices if phase]
-        hint = f"; its phases are {_few(names)}" if names else "; its phases have no names"
+        if names:
+            hint = f"; its phases are {_few(names)}"
+        else:
+            hint = "; its phases have no names" if self.action.phases else "; it has no phases"
         return missing + (self._suggest(name, names) or hint)
 
     def _of_object(

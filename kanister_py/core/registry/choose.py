@@ -49,7 +49,7 @@ class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):
         may_come: bool = False,
     ) -> None:
         rejected = f": {'; '.join(passed_over)}" if passed_over else ": it has no revisions"
-        super().__init__(f"No revision of function {function} answers {requested}{rejected}{hint}")
+        super().__init__(f"No revision of function {function} matches {requested}{rejected}{hint}")
         self.function = function
         self.requested = requested
         self.passed_over = tuple(passed_over)
@@ -306,6 +306,8 @@ def _state_text(entry: FunctionEntry, at: Mapping[str, Version]) -> str:
         return f"is available since {since.bare}, and the release is {release.bare}"
     if entry.is_stable:
         return "is stable"
+    if support is Support.SERVED:
+        return "is supported"
     return _removal(entry) if support is Support.REMOVED else f"is {support}"
 
 

@@ -304,7 +304,9 @@ class KeyedRepository:
                     self.forget([str(summary["snapshot_id"])])
                 raise
             if not summary:
-                raise UsageError("restic named no snapshot", reason="BackupUnreadable")
+                raise UsageError(
+                    "restic did not print the ID of the new snapshot", reason="BackupUnreadable"
+                )
         return SavedSnapshot(
             str(summary["snapshot_id"])[:8],
             tag,

@@ -183,7 +183,7 @@ def test_without_a_stable_version_a_phase_gets_v0_0_0() -> None:
 
 def test_without_a_stable_version_and_v0_0_0_a_version_is_required() -> None:
     candidates = registry(entries({"v0.1.0": Listing()}, None))
-    with pytest.raises(FunctionVersionNotFound, match=r"v0\.1\.0 is served"):
+    with pytest.raises(FunctionVersionNotFound, match=r"v0\.1\.0 is supported"):
         choose_version(candidates, "KubeTask")
 
 

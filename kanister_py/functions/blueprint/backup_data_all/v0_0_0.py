@@ -90,5 +90,7 @@ def pods_of(params: Params, named: str, failing: str) -> list[str]:
         return named.split()
     workload = workload_of(params)
     if workload is None:
-        raise UsageError(f"{failing}: the action is about no workload", reason="WorkloadNotKnown")
+        raise UsageError(
+            f"{failing}: the object of the action is not a workload", reason="WorkloadNotKnown"
+        )
     return list(workload.pods)

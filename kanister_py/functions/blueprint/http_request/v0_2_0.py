@@ -39,6 +39,6 @@ class HTTPRequestV020(HTTPRequest):
             return
         raise UsageError(
             f"{error.message}; the {request.method} may have been carried out, so it is not sent "
-            "again: find out, or send a header Idempotency-Key with it",
+            "again: check whether it was, or send a header Idempotency-Key with it",
             reason="RequestInDoubt",
         ) from error

@@ -88,7 +88,7 @@ def _spec_of(ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> dict[s
 def _volumes_of(params: Params) -> dict[str, str]:
     workload = params.facts.deployment or params.facts.stateful_set
     if workload is None:
-        raise _no_volumes("Failed to get volumes: the action is about no workload")
+        raise _no_volumes("Failed to get volumes: the object of the action is not a workload")
     claims = {
         claim: f"{_MOUNT_FOLDER}/{claim}"
         for mounted in workload.persistent_volume_claims.values()
