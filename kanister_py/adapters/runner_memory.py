@@ -13,6 +13,7 @@ from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.executor.author_frames import error_text
 from kanister_py.executor.python_functions import PythonFunction
+from kanister_py.ports.deadlines import call_deadline
 from kanister_py.ports.function_runner import (
     FunctionCall,
     FunctionCallError,
@@ -47,7 +48,8 @@ class MemoryRunner:
         function = self._find(call.revision)
         with _errors_of(function, call):
             if function.is_ours or not call.timeout_seconds:
-                return self._answer(function, call)
+                with call_deadline(call.timeout_seconds):
+                    return self._answer(function, call)
             return self._answer_in_time(function, call)
 
     async def run_on_loop(

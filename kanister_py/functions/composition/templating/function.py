@@ -22,6 +22,7 @@ from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.times import Location, Time, from_datetime, zone_of
 from kanister_py.limited_calls import execute_template
+from kanister_py.ports.deadlines import check_deadline
 
 
 def templating_fields(api_version: str, kind: str, **more: Field) -> Fields:
@@ -80,5 +81,9 @@ def _zone(name: str) -> Location:
 
 
 EFFECTS = Effects(
-    now=_now, load_zone=_zone, random_bytes=os.urandom, run_in_process=execute_template
+    now=_now,
+    load_zone=_zone,
+    random_bytes=os.urandom,
+    run_in_process=execute_template,
+    is_stopped=check_deadline,
 )
