@@ -18,7 +18,6 @@ import re
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from kanister_py.cli.function_targets import invalid_target
 from kanister_py.cli.output import put, say
 from kanister_py.core.errors import UsageError
 
@@ -39,10 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if len(args.name) > 63 or not (_NAME.match(args.name) or _BLUEPRINT_NAME.match(args.name)):
-        raise invalid_target(
-            args.name,
-            "a name is function- with at most 54 lower case letters, digits and dashes; for "
-            "blueprints, letters and digits that begin with an upper case letter",
+        raise UsageError(
+            f"{args.name!r} cannot be the name of a function; use function- and at most 54 "
+            "lower-case letters, digits and dashes for compositions, such as function-tags, or "
+            "letters and digits after an upper-case letter for blueprints, such as DumpTable",
+            reason="InvalidTarget",
         )
     folder: Path = args.directory or Path(_project_name(args.name))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

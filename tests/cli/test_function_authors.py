@@ -182,7 +182,7 @@ def test_invalid_function_names_are_refused(
 ) -> None:
     done = kanister("function", "init", name, cwd=tmp_path)
     assert done.code == 1
-    assert "a name is function- with at most" in done.err
+    assert "cannot be the name of a function; use function- and" in done.err
     assert list(tmp_path.iterdir()) == []
 
 

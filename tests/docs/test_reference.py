@@ -88,6 +88,24 @@ def test_every_reason_of_a_condition_or_event_is_in_the_table() -> None:
     assert sorted(used - REASONS.keys() - kinds - _NOT_REASONS) == []
 
 
+def test_every_reason_in_a_variable_of_the_controller_is_in_the_table() -> None:
+    used = {
+        _text_of(node)
+        for file, module in _modules().items()
+        if file.is_relative_to(REPOSITORY / "kanister_py" / "controller")
+        for assignment in ast.walk(module)
+        if isinstance(assignment, ast.Assign)
+        and any(isinstance(name, ast.Name) and name.id == "reason" for name in assignment.targets)
+        for node in (
+            (assignment.value.body, assignment.value.orelse)
+            if isinstance(assignment.value, ast.IfExp)
+            else (assignment.value,)
+        )
+        if _text_of(node).isalpha()
+    }
+    assert sorted(used - REASONS.keys()) == []
+
+
 def test_every_reason_in_the_table_is_used() -> None:
     used = {
         node.value

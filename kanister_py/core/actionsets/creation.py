@@ -80,13 +80,11 @@ def new_actionset(
             (
                 order.objects,
                 "object to act on",
-                "name one, select some, or give a parent with --from",
+                "name one, select some with --selector, or copy an ActionSet with --from",
             ),
         ):
             if not value:
-                raise UsageError(
-                    f"An ActionSet with no {noun} does nothing; {hint}", reason="ActionSetUnclear"
-                )
+                raise UsageError(f"No {noun} was given; {hint}", reason="ActionSetUnclear")
     actions = [
         _action_of(base, order, target) for base in bases for target in order.objects or (None,)
     ]

@@ -259,8 +259,8 @@ LAPTOP: Final = ReasonGroup(
         ),
         Reason(
             "InvalidTarget",
-            "The target of `functions test` or `functions serve` is not a function.",
-            "Name a function, `module:Class` or a command.",
+            "The argument of `functions test`, `serve` or `init` is not a function, or not a name.",
+            "Follow the message.",
         ),
         Reason("FolderNotEmpty", "The target folder is not empty.", "Choose another folder."),
         Reason(

@@ -134,13 +134,13 @@ DOCUMENTS: Final = ReasonGroup(
         ),
         Reason(
             "RenderFailed",
-            "A template cannot be rendered.",
-            "The message names the template, the line and the missing or wrong value.",
+            "A template cannot be rendered, for example because it reads a missing value.",
+            "Follow the message; [Template values](templates.md) lists all values.",
         ),
         Reason(
-            "TemplateUndefined",
-            "A Jinja2 template reads a value that does not exist.",
-            "Correct the name; [Template values](templates.md) lists all.",
+            "TemplateParseError",
+            "A template has a syntax error or calls an unknown function.",
+            "Correct it at the line in the message.",
         ),
     ),
 )
@@ -189,6 +189,16 @@ RUNS: Final = ReasonGroup(
             "StatusUnreadable",
             "The status of an ActionSet was written by something else.",
             "Create the ActionSet again, without a status.",
+        ),
+        Reason(
+            "StatusTooLarge",
+            "The status of the ActionSet exceeds the size limit of the API server.",
+            "Split the ActionSet, or make its outputs and artifacts smaller.",
+        ),
+        Reason(
+            "StatusRefused",
+            "The API server refuses the status of the ActionSet.",
+            "The message has the cause; `kanister-py crds upgrade` updates an old definition.",
         ),
         Reason(
             "ObjectNotFetched",
@@ -304,6 +314,11 @@ RUNS: Final = ReasonGroup(
             "Paused",
             "The controller is paused, so it does not start the ActionSet.",
             "Start the controller without `--paused` (chart: `controller.paused: false`).",
+        ),
+        Reason("Limit", "An ActionSet waits because a limit of the controller is reached."),
+        Reason(
+            "ConcurrencyKey",
+            "An ActionSet waits for another one with the same `kanister-py.io/concurrency-key`.",
         ),
         Reason(
             "AccessMissing",

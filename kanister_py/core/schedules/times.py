@@ -130,7 +130,7 @@ def parse_timetable(text: str, zone: tzinfo = UTC) -> Timetable:
         raise InvalidTimetable(f"{text!r} contains a time zone; set timeZone instead")
     line = _NAMED.get(text.strip(), " ".join(words))
     if len(line.split()) != _FIELDS:
-        raise InvalidTimetable(f"{text!r} is not a timetable; {_FORMS}")
+        raise InvalidTimetable(f"{text!r} is not a valid schedule; {_FORMS}")
     cron = Cron(line, zone)
     try:
         first_time = cron.next_after(_SOME_TIME, _SOME_TIME)
@@ -141,7 +141,7 @@ def parse_timetable(text: str, zone: tzinfo = UTC) -> Timetable:
                 f"{text!r} never fires: none of its months has such a day"
             ) from None
         raise InvalidTimetable(
-            f"{text!r} is not a timetable: its {field} is invalid; {_FORMS}"
+            f"{text!r} is not a valid schedule: its {field} is invalid; {_FORMS}"
         ) from None
     if first_time is None:
         raise InvalidTimetable(f"{text!r} never fires: it matches no day within fifty years")
