@@ -1,1 +1,1 @@
-"""Executor: carries out the decisions of `core` through ports."""
+"""Executor: runs of ActionSets and pipelines, and other I/O through the interfaces in `ports`."""

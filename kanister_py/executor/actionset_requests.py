@@ -39,7 +39,10 @@ def cancel_actionset(cluster: Cluster, namespace: str, name: str) -> None:
 def write_retry(
     actionset: KubeObject, name: str, from_phase: str, choose: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Build the ActionSet that retries another one, or raise the reason why that is impossible."""
+    """Build the manifest of an ActionSet that retries another one.
+
+    Raises UsageError with the reason if it cannot be retried.
+    """
     status = read_status(actionset) or Status()
     retried = str(actionset["metadata"]["name"])
     if not status.is_final:

@@ -15,9 +15,9 @@ DEFAULT_BYTES: Final = 16 << 20
 class AnswerBudget:
     """Limit that makes large responses wait until others have been processed.
 
-    Small responses never wait. A thread that processes responses opens a scope, which returns
-    all that it took. A scope that holds a response gets further ones without waiting, because
-    two waiting scopes could block each other forever. Thread-safe.
+    Small responses never wait. A thread that processes responses opens a scope, and the end of the
+    scope releases all bytes that it took. A scope that has already taken bytes gets more without
+    waiting, because two waiting scopes could block each other forever. Thread-safe.
     """
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
@@ -40,7 +40,10 @@ class AnswerBudget:
                     self._changed.notify_all()
 
     def take(self, size: int) -> None:
-        """Count a response of this size before it is parsed; outside of a scope, do nothing."""
+        """Wait until a response of this size may be parsed, and count it.
+
+        Outside of a scope, do nothing.
+        """
         held = getattr(self._scope, "taken", None)
         if held is None or size < _LARGE_BYTES:
             return

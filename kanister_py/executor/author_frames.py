@@ -11,7 +11,7 @@ _OWN_PACKAGE: Final = __name__.partition(".")[0]
 
 
 def place_of(error: BaseException, function: type) -> str:
-    """Return file, line and name of the last frames of an author's code, innermost first.
+    """Return file, line and name of the innermost frames in the author's code, innermost first.
 
     Empty for built-in functions, and if no frame is in the package of the function.
     """

@@ -11,7 +11,7 @@ from kanister_py.ports.cluster import Cluster
 
 
 def missing_accesses(cluster: Cluster, accesses: Iterable[Access], namespace: str) -> list[Access]:
-    """Return the accesses that the cluster would forbid; it is asked about every verb.
+    """Return the accesses that the cluster would forbid. Sends one request per verb.
 
     `namespace` is the namespace of the run, used for accesses without one.
     """
@@ -26,7 +26,7 @@ def missing_accesses(cluster: Cluster, accesses: Iterable[Access], namespace: st
 
 
 def own_user(cluster: Cluster) -> str:
-    """Return the user as which an API server authenticates us."""
+    """Return the name of the user that the API server sees in our requests."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
     answer = cluster.create(review)
     return str(mapping_of(status_of(answer).get("userInfo")).get("username") or "")

@@ -27,8 +27,8 @@ _MOST: Final = 500
 def check_namespace(cluster: Cluster, name: str) -> None:
     """Raise `NamespaceUnknown`, with similar names, if a namespace does not exist.
 
-    Without the right to read namespaces nothing is raised: rights within a namespace do not
-    include the right to see the namespace itself.
+    Nothing is raised if the namespace cannot be read: users with rights in a namespace often have
+    no right to read the namespace itself.
     """
     try:
         cluster.get(NAMESPACES, name)

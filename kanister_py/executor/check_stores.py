@@ -22,9 +22,9 @@ def check_stores(
     open_store: Callable[[Location], ObjectStore],
     why_hidden: Callable[[str], str],
 ) -> None:
-    """Raise an error if a Profile of an ActionSet names a store that cannot be used from here.
+    """Raise an error if a Profile of an ActionSet names a store that this process cannot use.
 
-    `why_hidden` returns the reason why pods do not see a folder, or an empty text. A missing
+    `why_hidden` returns the reason why pods cannot access a folder, or an empty text. A missing
     Profile is reported later, with the phase that needs it.
     """
     if not any(action.get("profile") for action in actionset["spec"].get("actions") or ()):

@@ -25,9 +25,10 @@ def choose_reader(
     artifacts: Mapping[str, Mapping[str, Any]],
     preferred: str = "",
 ) -> str:
-    """Return the preferred version with which an action can read artifacts.
+    """Return a `preferredVersion` with which all phases of an action can read the artifacts.
 
-    This is `preferred` if possible. If no version can, the error of `preferred` is raised.
+    This is `preferred` if possible. If no version can read them, the error for `preferred` is
+    raised.
     """
     reads = list(reads_of_action(action, engine_of(blueprint).engine))
 

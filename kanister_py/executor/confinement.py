@@ -1,7 +1,7 @@
 """Confinement of runs: restricted access to the cluster and the object stores for tenants.
 
-All requests of a run use `ConfinedCluster`, from reading the object of the action to creating
-pods, so that functions of third parties are confined as well.
+A confined run sends all its requests through `ConfinedCluster`, from reading the object of the
+action to creating pods. Functions of third parties are therefore confined as well.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _CONTENT: Final = (VOLUME_SNAPSHOT_CONTENTS.group, "VolumeSnapshotContent")
 class ReferenceGrants:
     """ReferenceGrants of a cluster, read when a run names another namespace.
 
-    They are read with the rights of the controller and cached for a few seconds, so that a
-    withdrawn grant soon affects active runs as well.
+    They are read with the rights of the controller, and cached for a few seconds only, so that
+    a withdrawn grant soon affects active runs as well.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -86,8 +86,9 @@ class ReferenceGrants:
 class ConfinedCluster:
     """Cluster that restricts a run to its own namespace and to granted objects.
 
-    All other requests raise `ReferenceNotGranted` before they are sent. An object without
-    a namespace is created in the run's own namespace.
+    Other requests raise `ReferenceNotGranted` before they are sent. The exceptions are reads of the
+    own Namespace and of storage and snapshot classes, and the contents of the namespace's own
+    snapshots. An object without a namespace is created in the run's own namespace.
     """
 
     def __init__(self, cluster: Cluster, namespace: str, grants: ReferenceGrants) -> None:
@@ -277,7 +278,8 @@ class ConfinedStores:
         return self._stores.addresses_of(location)
 
     def _check(self, location: Location) -> None:
-        # The operator chose the folder that replaces a bucket.
+        # Only a Profile of type `file` is restricted. If a folder replaces a bucket, it was chosen
+        # by the operator.
         if location.kind is StoreKind.FILE:
             self._confinement.check_file_location()
         elif location.credential == Credential(role=location.credential.role):

@@ -51,7 +51,7 @@ def tally_uses(
 def _composed_with(
     cluster: Cluster, registry: Registry[FunctionEntry], refused: RefusedReads
 ) -> Iterator[list[tuple[str, str]]]:
-    """Yield the versions that Compositions would use; none without Crossplane's definitions."""
+    """Yield the versions that Compositions use; none if they may not be read or have no CRD."""
     try:
         listed = refused.read(lambda: list(list_all(cluster, FUNCTIONS, [""])), FUNCTIONS)
         functions = [

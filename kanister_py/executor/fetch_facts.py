@@ -1,4 +1,4 @@
-"""Facts for templates, fetched from the cluster."""
+"""Facts for templates: the objects of an action, fetched from the cluster."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Missing(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Facts for templates, and the errors of missing ones.
+    """Facts for templates, and the errors for missing objects.
 
     Missing facts are omitted. If the object of the action is missing, the facts contain only
     its namespace and name.
@@ -81,6 +81,8 @@ def fetch_facts(
     target: KubeObject | None = None,
 ) -> Fetched:
     """Read all facts that the templates of an action can use before its first phase.
+
+    Raises only transient errors. Other errors are returned as missing facts.
 
     A `workload` and a `target` that were recorded when the action was launched are used
     unchanged: later phases must see the pods that existed before the first phase scaled

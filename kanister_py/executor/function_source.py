@@ -39,7 +39,7 @@ class FunctionSource:
         self._loaded: dict[tuple[str, Version], type[Func]] = {}
 
     def _choose(self, function: str, func_version: str, preferred: str) -> Choice[FunctionEntry]:
-        """Choose a version of a function, or raise the reason why there is none."""
+        """Choose a version of a function. Raises a KanisterError if there is none."""
         return choose_version(
             self.registry,
             function,
@@ -49,7 +49,7 @@ class FunctionSource:
         )
 
     def _choose_again(self, function: str, version: str) -> Choice[FunctionEntry]:
-        """Return a version that a run chose before, or raise the reason why it is gone."""
+        """Return the version that a run chose earlier. Raises a KanisterError if it is gone."""
         return choose_version(
             self.registry, function, RequestedVersion(version, "this run"), strict=True
         )

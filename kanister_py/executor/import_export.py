@@ -20,7 +20,7 @@ from kanister_py.ports.cluster import Cluster, find
 
 IMPORTED: Final = "kanister-py.io/imported"
 """Annotation of an imported ActionSet whose status is not written yet."""
-# The controller may change a record at the same time.
+# Retries of conflicts: the controller may change the same ActionSet.
 _RETRIES: Final = 19
 _ENDS: Final = ("complete", "failed")
 
@@ -68,7 +68,7 @@ def _create(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> Impor
 
 
 def _create_record(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> ImportedObject:
-    """Create the record of a backup: an ActionSet that has already ended."""
+    """Create the record of a backup, which is an ActionSet that has already ended."""
     record = ImportedObject("ActionSet", namespace_of(backup), name_of(backup), is_new=True)
     if dry_run:
         existing = find(cluster, ACTION_SETS, record.name, record.namespace)
@@ -97,7 +97,7 @@ def _annotated(obj: Mapping[str, Any], key: str, note: str) -> dict[str, Any]:
 
 
 def _write_status(cluster: Cluster, backup: Mapping[str, Any]) -> None:
-    """Write the status of a record and end its suspension, unless that is done."""
+    """Write the status of a record and end its suspension, unless an earlier import has done so."""
 
     def write() -> None:
         actionset = cluster.get(ACTION_SETS, name_of(backup), namespace=namespace_of(backup))

@@ -19,7 +19,7 @@ from kanister_py.ports.cluster import Cluster, EventType, KubeObject
 
 _MANAGER: Final = "kanister-py"
 _OF_BLUEPRINTS: Final = ("cr.kanister.io", "kanister-py.io")
-# The status of a definition changes while the cluster establishes it.
+# Retries of conflicts: the cluster changes the status of a definition while it establishes it.
 _RETRIES: Final = 4
 _ESTABLISH_SECONDS: Final = 30.0
 
@@ -31,7 +31,7 @@ class Step(StrEnum):
     UPGRADED = "upgraded"
     UNCHANGED = "unchanged"
     LEFT = "left as it is"
-    """It differs from our definition, and was not to be replaced."""
+    """It differs from our definition, but replacing was not requested."""
 
 
 class Change(NamedTuple):
@@ -74,7 +74,7 @@ def install_definitions(
 ) -> Iterator[Change]:
     """Install definitions, and yield the change of each one once the cluster serves it.
 
-    Idempotent. `guard` checks all definitions before anything is changed.
+    Idempotent. Before anything is changed, `guard` checks all definitions that will be replaced.
     """
     planned = [_planned(cluster, manifest, replaces=replaces) for manifest in manifests]
     for existing, change in planned:
@@ -98,7 +98,7 @@ def _planned(
         existing = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     except NotFound:
         return None, Change(name, Step.CREATED)
-    # A dry run includes the cluster's defaults, which are no differences.
+    # The result of a dry run contains the defaults of the cluster, as the existing one does.
     would_be = cluster.replace(_merged(existing, manifest), dry_run=True, field_manager=_MANAGER)
     differences = tuple(differences_of({"spec": existing["spec"]}, {"spec": would_be["spec"]}))
     if not differences:
@@ -107,7 +107,7 @@ def _planned(
 
 
 def _merged(existing: KubeObject, manifest: Mapping[str, Any]) -> KubeObject:
-    """Build our version of an existing definition, keeping its ownership metadata."""
+    """Return an existing definition with our spec. Its metadata is kept."""
     merged: KubeObject = copy_json(existing)
     merged["spec"] = copy_json(manifest["spec"])
     return merged

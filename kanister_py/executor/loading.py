@@ -24,7 +24,7 @@ class PluginBroken(UsageError, reason="PluginBroken"):
         self.plugin = plugin
         self.why = why
         self.summary = f"plugin {plugin} is broken: {why}"
-        """Message for the end of another error's message."""
+        """Short form, which other errors append to their message."""
 
 
 # Standard output is redirected for the whole process. Two threads that redirect at the same
@@ -33,7 +33,10 @@ LOADING = threading.RLock()
 
 
 def load_function(entry: FunctionEntry) -> type[Any]:
-    """Load the class of an entry, and compare it with the catalogue."""
+    """Load the class of an entry, and check that it matches the entry.
+
+    Raises FunctionVersionRemoved, CatalogueMismatch (built-in) or PluginBroken.
+    """
     if entry.target is None:
         removed_in = entry.listing.removed_in
         raise FunctionVersionRemoved(
@@ -53,9 +56,9 @@ def load_function(entry: FunctionEntry) -> type[Any]:
 def load_functions(
     registry: Registry[FunctionEntry], *, plugins_only: bool = False
 ) -> tuple[Registry[FunctionEntry], list[PluginBroken]]:
-    """Load the code of all versions, and return the functions for which this works.
+    """Load the code of all versions, and return a registry of the functions that can be loaded.
 
-    A mismatch of a built-in function is raised; errors of plugins are returned. With
+    Errors of plugins are returned as well; a mismatch of a built-in function is raised. With
     `plugins_only`, the code of built-in functions is not loaded.
     """
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()

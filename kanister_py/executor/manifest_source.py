@@ -1,4 +1,4 @@
-"""Requirements of pipeline steps, read from manifests in files."""
+"""Requirements of pipeline steps, fetched from manifests instead of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.kube.parts import labels_of, metadata_of
 
 
 class ManifestSource:
-    """Objects, OpenAPI documents and Secrets from manifests, which records all requests."""
+    """Source of objects, OpenAPI schemas and Secrets from manifests. Records all requests."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ def _place(obj: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _once(objects: Iterable[Data]) -> Iterable[Data]:
-    """Yield each object once; of two with the same name the first."""
+    """Yield each object once. The first one wins if two have the same kind and name."""
     seen = set()
     for obj in objects:
         identity = (obj.get("apiVersion"), obj.get("kind"), *_place(obj))

@@ -26,7 +26,7 @@ _MOST_GONE: Final = 20_000
 
 
 class ObjectCache:
-    """Latest states of objects of any kind, by name."""
+    """Latest states of objects of any kind, by name. Thread-safe."""
 
     def __init__(
         self,
@@ -48,16 +48,19 @@ class ObjectCache:
         A watch reports every state, including intermediate ones.
         """
         self._listed: dict[GroupVersionResource, int] = {}
-        """As of which version a kind was listed last."""
+        """The resourceVersion of the last complete list of each kind."""
         self._gone: dict[str, None] = {}
-        """Which objects were seen to end, by their UID: the latest of them."""
+        """UIDs of the objects that were deleted most recently."""
         self._is_closed = False
 
     def resource_of(self, api_version: str, kind: str) -> GroupVersionResource:
         return self._cluster.resource_for(api_version, kind).gvr
 
     def watch(self, resource: GroupVersionResource, namespace: str = "") -> WatchCache[KubeObject]:
-        """Start to watch a kind, in all namespaces or in one, if the kind may be watched."""
+        """Return the cache of a kind, and start to watch the kind in all namespaces or in one.
+
+        The cache of a kind that is never watched stays empty.
+        """
         with self._lock:
             store = self._stores.get(resource)
             if store is not None:
@@ -104,7 +107,7 @@ class ObjectCache:
     def _missing_from_list(
         self, resource: GroupVersionResource, version: str
     ) -> list[tuple[ObjectKey, KubeObject]]:
-        """Drop and return own writes that a later list lacks: these objects are deleted."""
+        """Remove and return own writes that a later list does not contain: they are deleted."""
         if not version.isdigit():
             return []
         with self._lock:
@@ -119,7 +122,10 @@ class ObjectCache:
         return missing
 
     def _has_ended(self, resource: GroupVersionResource, key: ObjectKey, obj: KubeObject) -> bool:
-        """Return True if an object that is not in the cache existed before and is deleted."""
+        """Return whether an object that we wrote has been deleted since.
+
+        That is so if its deletion was seen, or if a list at a later version does not contain it.
+        """
         if _uid(obj) in self._gone:
             return True
         store = self._stores.get(resource)
@@ -189,7 +195,11 @@ class ObjectCache:
     def list(
         self, resource: GroupVersionResource, namespace: str, labels: Mapping[str, str]
     ) -> Sequence[KubeObject]:
-        """List the objects with all these labels, sorted by namespace and name."""
+        """List the objects with all these labels, sorted by namespace and name.
+
+        Until the watch has synced, they are listed from the cluster. After that, an object that we
+        just created is missing until the watch reports it.
+        """
         store = self.watch(resource) if resource not in _NEVER_WATCHED else None
         if store is None or not store.has_synced:
             selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
@@ -213,7 +223,8 @@ class ObjectCache:
     def remember(self, obj: KubeObject, *, in_own_pass: bool = True) -> None:
         """Store an object that was just written.
 
-        `in_own_pass` is set if it was written while this object was reconciled, not another one.
+        `in_own_pass` is set if it was written while this very object was being reconciled, and not
+        while another one was.
         """
         resource = self.resource_of(obj["apiVersion"], obj["kind"])
         if resource in _NEVER_WATCHED:
@@ -225,7 +236,8 @@ class ObjectCache:
             if seen is not None and _is_at_least(seen, obj):
                 return
             own = (resource, key, _version(obj))
-            # A write without changes returns a state that another reconcile may have written.
+            # A write that changes nothing returns the current state, which the reconcile of another
+            # object may have written.
             self._own_versions[own] = in_own_pass and self._own_versions.get(own, True)
             _limit_size(self._own_versions, _MOST_REMEMBERED)
             if self._has_ended(resource, key, obj):
@@ -236,18 +248,21 @@ class ObjectCache:
     def is_own_write(
         self, resource: GroupVersionResource, obj: KubeObject, *, in_own_pass: bool = False
     ) -> bool:
-        """Return True for a recent own write; with `in_own_pass`, only one of its own reconcile."""
+        """Return whether this state is a recent write of this process.
+
+        With `in_own_pass`, only if it was written while the object itself was being reconciled.
+        """
         was_in_own_pass = self._own_versions.get((resource, key_of(obj), _version(obj)))
         return was_in_own_pass is not None and (was_in_own_pass or not in_own_pass)
 
     def is_write_of_another(self, resource: GroupVersionResource, obj: KubeObject) -> bool:
-        """Return True for a recent own write made while another object was reconciled."""
+        """Return whether this state was recently written while another object was reconciled."""
         return self._own_versions.get((resource, key_of(obj), _version(obj))) is False
 
     def _forget_older(
         self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
     ) -> None:
-        """Drop an own write before a newer state is reported."""
+        """Forget an own write if the watch reports a newer state or the deletion of the object."""
         with self._lock:
             written = self._written.get((resource, key))
             if written is None or (new is not None and _version(new) == _version(written)):
@@ -275,7 +290,7 @@ def _version(obj: KubeObject) -> str:
 
 
 def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:
-    """Return True if one state of an object is at least as new as another."""
+    """Return whether `seen` is at least as new as `written`, or is another object of that name."""
     if seen["metadata"].get("uid") != written["metadata"].get("uid"):
         return True
     try:

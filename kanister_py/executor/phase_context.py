@@ -1,4 +1,4 @@
-"""Phase context: the functions' view of their run."""
+"""Phase context: the interface through which a function uses its run and the cluster."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _LOG: Final = logging.getLogger(__name__)
 
 RUN_LABEL: Final = "kanister-py.io/run"
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
-"""Label of pods whose run key has a part: the key without the part."""
+"""Label with the run key without its part, on pods whose run key has a part."""
 
 _TAIL_LINES: Final = 10
 _TAIL_WIDTH: Final = 400
 _FIRST_POLL_SECONDS: Final = 0.1
 _LONGEST_POLL_SECONDS: Final = 10.0
-# Waits are woken by watches; this poll is for conditions that also depend on the time. The
-# interval grows with the duration of the wait, since a thousand phases may wait together.
+# Watches wake the waiting phases. Polling is only needed for conditions that also depend on the
+# time. Its interval grows with the duration of the wait, since a thousand phases may wait at once.
 _SAFETY_SECONDS: Final = 30.0
 _LONGEST_SAFETY_SECONDS: Final = 240.0
 
@@ -59,7 +59,7 @@ class RunIdentity(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """Resources that runs share: the cluster, the threads, the watches."""
+    """Environment of a run: the cluster, the threads and watches that runs share, and limits."""
 
     cluster: Cluster
     clock: Clock
@@ -84,7 +84,7 @@ class Surroundings(NamedTuple):
 
     @property
     def refused(self) -> RefusedReads:
-        """Refused reads of the account; another account has its own."""
+        """Cache of refused reads. A run with its own ServiceAccount gets a new one."""
         return RefusedReads(self.clock) if self.service_account else self.watches.refused
 
 
@@ -164,13 +164,13 @@ class RunningPhase:
         self._owner = surroundings.owner
         self._last_lines: deque[str] = deque(maxlen=_TAIL_LINES)
         self._cleanups: list[Callable[[], None]] = []
-        # These parts of the context are other objects' methods.
+        # These methods of the context are methods of other objects.
         self.now = surroundings.clock.now
         self.idle = surroundings.workers.idle
         self.on_cancel = stop.listening
 
     def begin(self, renderer: Renderer, *, is_resumed: bool) -> None:
-        """Set the renderer of the blueprint, and whether another process began this attempt."""
+        """Set the renderer of the Blueprint, and whether another process began this attempt."""
         effects = renderer.effects._replace(is_stopped=lambda: self.cancelled)
         self.renderer = renderer._replace(effects=effects)
         self.is_resumed = is_resumed
@@ -224,7 +224,7 @@ class RunningPhase:
         self._cleanups.append(clean)
 
     def take_cleanups(self) -> list[Callable[[], None]]:
-        """Return the cleanups to run once the outcome is recorded, the latest first."""
+        """Return and forget the cleanups to run once the outcome is recorded, latest first."""
         cleanups, self._cleanups = self._cleanups[::-1], []
         return cleanups
 
@@ -371,7 +371,7 @@ class _Wakeup:
             self._condition.notify_all()
 
     def wait_until(self, time: float) -> bool:
-        """Sleep; return True if the time is not over."""
+        """Sleep until a time or a wake-up. Returns whether that time has not been reached yet."""
         with self._condition:
             while not self._is_awake:
                 left = time - self._clock.monotonic()

@@ -79,9 +79,10 @@ class Plan(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """Circumstances of a plan: the registry of functions, the releases, the time.
+    """Circumstances of a plan: the registry of functions, the time, and settings.
 
-    `is_real` means that the cluster is the target of the run, so that missing objects are errors.
+    `at` maps packages to releases to assume instead of the installed ones. `is_real` means that
+    the cluster is the target of the run, so that missing objects are errors.
     """
 
     registry: Registry[FunctionEntry]
@@ -103,8 +104,8 @@ def plan_action(
     if action is None:
         raise action_not_found(spec, blueprint.name, blueprint)
     fetched = fetch_facts(cluster, spec, circumstances.time)
-    # A plan may get fewer objects than a run: a missing object is no error, but an invalid one is.
-    # Without running pods a workload may exist while its ReplicaSets do not.
+    # A plan may be made with fewer objects than a run. A missing object is then no error, but an
+    # invalid one is. Where no pods run, a workload may exist without its ReplicaSets.
     lacking = () if circumstances.is_real else (NotFound, ObjectNotFetched)
     unread = [
         fact.error.message
@@ -162,7 +163,10 @@ def _choice(
 
 
 def _with_errors(phase: PlannedPhase, unread: list[str], *, is_real: bool) -> PlannedPhase:
-    """Set the errors of a phase; in a cluster in memory, missing objects are unread inputs."""
+    """Set the errors of a phase. Unless `is_real`, missing objects are added to `unread` instead.
+
+    `unread` is modified.
+    """
     if not is_real:
         unread += [obstacle.message for obstacle in phase.obstacles if obstacle.reason == MISSING]
     errors = [

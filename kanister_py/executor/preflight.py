@@ -1,4 +1,4 @@
-"""Preflight check of an action: its planned phases, and all certain failures."""
+"""Preflight check of an action: its phases as planned, and all failures that are certain."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _KINDS = ("Secrets", "ConfigMaps")
 
 
 class ActionRefused(UsageError):
-    """An action is certain to fail; holds all obstacles."""
+    """An action is certain to fail. `obstacles` are all reasons, and must not be empty."""
 
     def __init__(self, obstacles: Sequence[Obstacle]) -> None:
         self.obstacles = tuple(obstacles)
@@ -58,7 +58,7 @@ class ActionRefused(UsageError):
 
     @property
     def phase(self) -> int | None:
-        """The first phase with an obstacle; None if there is none."""
+        """The phase of the first obstacle; None if it belongs to no phase."""
         return self.obstacles[0].phase
 
 
@@ -381,7 +381,7 @@ def _remedy(reader: FunctionEntry) -> str:
 
 
 def unused_options(spec: ActionSpec, reads: Collection[Read]) -> tuple[str, ...]:
-    """Return the options that nothing reads, usually because they are misspelt."""
+    """Return the options that no template reads, usually because they are misspelt."""
     if not spec.options or any(read.names == ("Options",) for read in reads):
         return ()
     read_options = _options_in(reads)
@@ -406,10 +406,10 @@ def missing_input_messages(blueprint: Blueprint, spec: ActionSpec) -> Iterator[s
 def preflight_warnings(
     blueprint: Blueprint, spec: ActionSpec, seen: Preflight
 ) -> Iterator[tuple[str, str]]:
-    """Yield warnings before an action runs, each with its reason.
+    """Yield warnings before an action runs, as pairs of a reason and a message.
 
     Warnings are about unused options, which are usually misspelt, missing declared inputs,
-    and missing Profiles.
+    phases with the same name, and missing Profiles.
     """
     for name in unused_options(spec, seen.reads):
         suggestion = did_you_mean(nearest(name, sorted(_options_in(seen.reads))))

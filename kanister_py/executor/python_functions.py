@@ -31,8 +31,8 @@ from kanister_py.ports.composition_function import CompositionFunction
 class PythonFunction(NamedTuple):
     """A class that runs as a composition function.
 
-    Built-in functions never change a request, so they get no copy of it, and their
-    responses are not checked.
+    `is_ours` is set for built-in functions. They never modify a request, so they get no copy of
+    it, and their responses are not checked.
     """
 
     code: type[CompositionFunction]
@@ -45,7 +45,7 @@ class PythonFunction(NamedTuple):
         return iscoroutinefunction(self.code.run)
 
     def begin(self, request: FunctionRequest) -> FunctionResponse | Awaitable[Any]:
-        """Call a new instance; return the response, or an awaitable for `finish`."""
+        """Call a new instance. Returns the response, or an awaitable to pass to `finish`."""
         answer = self.code().run(Request(request, is_own=not self.is_ours, is_lazy=self.is_ours))
         if self.is_ours or isinstance(answer, Response | dict):
             return self.finish(answer)
@@ -159,7 +159,7 @@ def _accepts(function: Callable[..., Any], count: int) -> bool:
 
 
 def _decoded(state: Data) -> Data:
-    """Return a state without the resources that are sent as they were received."""
+    """Return a state without the resources that were never decoded, and so are still valid."""
     from kanister_py.executor.wire_messages import EncodedResource
 
     resources = state.get("resources")

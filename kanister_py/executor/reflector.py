@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Scope(NamedTuple):
-    """The objects that a reflector lists and watches; without a namespace, in all of them."""
+    """The objects that a reflector lists and watches. No namespace means all namespaces."""
 
     resource: GroupVersionResource
     namespace: str = ""
@@ -35,7 +35,7 @@ class Pacing(NamedTuple):
     """Sizes and times of lists and watches.
 
     Without `watch_seconds` the API server decides how long a watch lasts. `refused_seconds` is
-    the shortest pause after an answer that does not pass by itself, such as a missing right.
+    the minimum pause after an error that is not transient, such as a missing right.
     """
 
     page_size: int = 250
@@ -128,7 +128,7 @@ class Reflector:
         while not self._is_closed:
             try:
                 if not self._version:
-                    # A list that breaks off is repeated, not continued from the one before.
+                    # A list that fails halfway is repeated from its first page.
                     self._version = self._receiver.on_list(self.scope, self._pages())
                     self.has_listed = True
                     self._failures = 0
@@ -136,7 +136,7 @@ class Reflector:
             except Expired:
                 self._version = ""
             except KanisterError as error:
-                # Events received so far need not be repeated: the version is kept.
+                # Keep the version, so that events that were already received are not repeated.
                 self._pause_after(error)
             except Exception:  # noqa: BLE001 # see below
                 # A bug in the receiver must not end the watch.
@@ -193,7 +193,7 @@ class Reflector:
                 self.is_watching = False
                 held_seconds = self._clock.monotonic() - opened_at
                 if held_seconds >= self._pacing.retry.max_backoff_seconds:
-                    # The watch was healthy, though perhaps nothing changed.
+                    # The watch was healthy, even if there were no events.
                     self._failures = 0
 
     def _pause_after(self, error: KanisterError) -> None:

@@ -1,4 +1,4 @@
-"""Refused reads: optional reads that the cluster forbids are not repeated at once."""
+"""Refused reads: optional reads that the cluster forbids are not repeated for some time."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def render(inputs: RenderInput, engine: Engine) -> Rendered:
         return stopped
     xr = prepare_xr(inputs.xr, inputs.composition, inputs.observed, legacy=legacy)
     observed = _with_connection_details(observed_for(xr, inputs.observed), engine, legacy=legacy)
-    # As in the original, objects of any kind may have a namespace here.
+    # As in `crossplane render`, objects of any kind may have a namespace here.
     engine = engine._replace(rules=ComposedRules(is_legacy=legacy, allows_duplicates=True))
     composed = compose(inputs.composition, observed, engine, context=inputs.context)
     was_selected = not names_composition(inputs.xr, inputs.composition, legacy=legacy)

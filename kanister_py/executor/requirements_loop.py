@@ -33,8 +33,8 @@ def settle(call: FunctionCall, run: Run, step: Step, source: RequirementSource) 
     Functions have no memory between calls. A response is therefore final as soon as the next
     request would contain the same resources: the function has the same requirements as
     before, or only requirements that the first request already met. A response without
-    requirements is not final if its request contained resources, because the next request
-    would lack them.
+    requirements is not final if resources were fetched for its request, because the next request
+    would not contain them.
     """
     request, before, most = call.request, None, step.max_iterations
     for number in range(1, most + 2):

@@ -1,4 +1,4 @@
-"""Response cache: keeps responses as long as their functions allow."""
+"""Response cache: reuses responses of functions until their TTL ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class MemoryStore:
 
     def read(self, key: CacheKey) -> StoredResponse | None:
         stored = self._responses.get(key)
-        # Decoded data must not stay in the cache because only the encoded bytes were counted.
+        # Return a copy. If the caller decodes it, the decoded data is not kept in the cache, whose
+        # limit only counts the encoded bytes.
         return stored and stored._replace(response=_compact(stored.response))
 
     def write(self, key: CacheKey, stored: StoredResponse) -> WriteResult:
@@ -130,7 +131,7 @@ class ResponseCache:
         *,
         is_public: bool,
     ) -> None:
-        """Store a response for this time; on disk only if it contains no secrets."""
+        """Store a response for this time; on disk only if `is_public`."""
         began = self._clock.monotonic()
         stored = StoredResponse(response, self._clock.now().timestamp() + seconds)
         for store in self._stores(is_public):
@@ -161,7 +162,7 @@ class ResponseCache:
         read: Callable[[], FunctionResponse | None],
         call: Callable[[], FunctionResponse],
     ) -> FunctionResponse:
-        """Make a call, unless an equal one is in progress: then wait for its result."""
+        """Make a call, or wait for an equal call that is in progress and read its result."""
         while True:
             with self._lock:
                 ended = self._in_progress.get(key)
@@ -185,8 +186,8 @@ class ResponseCache:
 class CachedStep(NamedTuple):
     """A step that uses the cache before calling its function.
 
-    The last requirements of the function for the same request are fetched first and are part
-    of the cache key, so a response is never used with other resources than it was made from.
+    The resources that the function required last time for the same request are fetched first, and
+    are part of the cache key. A cached response is therefore not used after they have changed.
     """
 
     settle: Callable[[FunctionCall], Settled]
@@ -237,7 +238,7 @@ class CachedStep(NamedTuple):
     def _store_response(
         self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float
     ) -> None:
-        # The key of the next equal call: with the context from before the first round.
+        # Use the key of the next equal call, which has the context from before the first round.
         next_request = settled.request._replace(context=call.request.context)
         tag = (
             call.request.tag if next_request == call.request else tag_of(next_request, self.digests)

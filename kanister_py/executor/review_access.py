@@ -43,7 +43,7 @@ class AccessReviewer:
         """
         if not any(target.get("verb") in _READS for target in attributes.values()):
             return self._fetch_access(token, attributes)
-        # The cache holds no tokens, so that a reader of our memory could not use them.
+        # The cache contains hashes instead of tokens, so that a memory dump reveals no tokens.
         key = (hashlib.sha256(token.encode()).hexdigest(), repr(attributes))
         now = self._clock.monotonic()
         with self._lock:

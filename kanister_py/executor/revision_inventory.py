@@ -40,7 +40,7 @@ FUNCTION: Final = "FunctionRevision"
 
 
 class ListedRevision(NamedTuple):
-    """One revision in a cluster. `uses` contains its users by the kind of use."""
+    """One revision in a cluster. `uses` contains its users, grouped by the way of using it."""
 
     kind: str
     owner: str
@@ -53,7 +53,7 @@ class ListedRevision(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Whether a revision of a function is healthy, or one of a composition is active."""
+        """Routable, active or inactive for functions; newest or older for compositions."""
         if self.function is None:
             return "newest" if self.is_newest else "older"
         if self.function.is_routable:
@@ -103,10 +103,10 @@ class Inventory(NamedTuple):
 def read_inventory(
     cluster: Cluster, entries: Registry[FunctionEntry], *, composed: bool = True
 ) -> Inventory:
-    """Read all revisions, the support of their versions, and their users.
+    """Read all revisions, the support levels of their versions, and their users.
 
-    Without `composed` only revisions of functions are read: their users are named in
-    compositions, so no composite resources have to be read.
+    Without `composed`, only revisions of functions are returned. Their users are Compositions, so
+    no composite resources have to be read.
     """
     revised = _all(cluster, COMPOSITION_REVISIONS)
     called = _all(cluster, FUNCTION_REVISIONS)
@@ -137,7 +137,7 @@ def _with_support(
         revision = revision_of(obj)
         if is_marked_in_process(obj) or scheme_of(revision.endpoint) == BUILTIN:
             here = run_by_package(revision, entries, obj)
-            # The health is set by the controller, which may be of another release.
+            # Use the health that the controller has stored, which may be of another release.
             revision = here._replace(
                 endpoint=revision.endpoint, is_healthy=revision.is_healthy, trouble=revision.trouble
             )
@@ -174,7 +174,7 @@ def _facts(obj: KubeObject) -> RevisionFacts:
 
 
 def _holders(cluster: Cluster) -> list[Holder]:
-    """Read the holders of revisions: all resources of all kinds with a definition."""
+    """Read all composite resources, with their selections of revisions."""
     holders: list[Holder] = []
     for obj in _all(cluster, DEFINITIONS):
         definition, _problems = read_definition(obj)

@@ -89,7 +89,7 @@ class PhaseWork(NamedTuple):
 def run_phase(
     work: PhaseWork, params: Params, context: RunningPhase, *, is_resumed: bool
 ) -> Result:
-    """Make one attempt, and return its result. Raises nothing.
+    """Make one attempt, and return its result. Exceptions become a `Failed` result.
 
     `is_resumed` is set if another process began this attempt and stopped.
     """
@@ -147,7 +147,7 @@ def enter(
 
 
 def leave(params: Params, work: PhaseWork, output: Mapping[str, Any] | None) -> None:
-    """Add the output of a phase to the parameters of later templates; nothing if it failed."""
+    """Add the output of a phase to the parameters of later templates. None means no output."""
     params.leave_phase(None if work.place.phase == DEFER else work.phase.name, output)
 
 
@@ -187,7 +187,7 @@ def phase_error_of(
 def _check_declared(function: type[Func], output: Mapping[str, Any]) -> None:
     """Check outputs against the model `Outputs`. Raises an error that names every problem.
 
-    The outputs themselves stay as they are: values are neither converted nor completed.
+    The outputs are not changed: values are not converted, and defaults are not added.
     """
     validate = getattr(function.Outputs, "model_validate", None)
     if validate is None:

@@ -61,7 +61,7 @@ from kanister_py.ports.tracing import span
 
 
 class PipelineStepFailed(KanisterError, reason="PipelineStepFailed"):
-    """A step of a pipeline failed. Combined with one of the three groups of errors."""
+    """A step of a pipeline failed. The subclasses add the group of the error."""
 
     def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
         why = cause.why if isinstance(cause, FunctionCallError) else cause.message
@@ -103,7 +103,7 @@ class CredentialMissing(UsageError, reason="CredentialMissing"):
 
 
 class Record(NamedTuple):
-    """One call that the pipeline made, whether it was answered or not."""
+    """One call that the pipeline made, with its response or its error."""
 
     call: FunctionCall
     seconds: float
@@ -137,8 +137,9 @@ def compose(
 ) -> Composed:
     """Run all steps in order, and evaluate the last desired state.
 
-    `remembered` are the requirements of each step when this XR was last composed: they are
-    fetched in advance, so that one call is enough. Failures are part of the result.
+    `remembered` are the requirements of each step when this XR was last composed. They are
+    fetched in advance, so that one call per step is usually sufficient. Failures are part of the
+    result.
     """
     xr = observed.composite
     with span(f"compose {xr.get('kind')}", xr=name_of(xr), namespace=namespace_of(xr)) as traced:
@@ -157,7 +158,8 @@ def _compose(
 ) -> Composed:
     steps: list[Step] = []
     for step in composition.steps:
-        # Check everything first: no function is called for a pipeline that is certain to fail.
+        # Read all inputs before the first call, and check below that no version was removed. No
+        # function is called for a pipeline that is certain to fail.
         try:
             steps.append(_with_input(step, observed, engine))
         except KanisterError as error:
@@ -246,7 +248,7 @@ def _run_step(
         return failed_state(step, state, revision_name, error)
     except KanisterError as error:
         return failed_state(step, state, revision_name, _failure(step, revision_name, error))
-    # A cached response has its remaining time; others are limited by the step.
+    # The TTL of a cached response is its remaining time. The `ttl` of the step overrides others.
     is_kept = response.calls == 0
     seconds = response.ttl_seconds if is_kept else cache_seconds(response, step.ttl_seconds)
     return accept(step, state, outcome, response, seconds)
@@ -282,9 +284,10 @@ def _call_of(
 
 
 def _fetch_in_advance(step: Step, source: RequirementSource, remembered: Data | None) -> Fetched:
-    """Fetch the requirements that the composition declares and the ones remembered for a step.
+    """Fetch the requirements that a step declares, and the remembered ones of its function.
 
-    Only fetching the former must succeed: the function repeats its own requirements.
+    Only errors for declared requirements are raised. If fetching the others fails, the function
+    requests them again.
     """
     own = fetch({"resources": step.required_resources, "schemas": step.required_schemas}, source)
     if not remembered:
@@ -313,7 +316,11 @@ def _credentials(step: Step, source: RequirementSource) -> Mapping[str, Data] | 
 def _answer(
     step: Step, call: FunctionCall, engine: Engine, digests: Digests
 ) -> tuple[StepOutcome, FunctionResponse]:
-    """Call one step: recording around cache around requirements around retries."""
+    """Call the function of one step.
+
+    From the outside in, the layers are: recording, cache, requirements loop, retries, timeout,
+    metrics, tracing, tag check, transport.
+    """
     clock = engine.clock
     run = traced(with_tags_checked(engine.runner.run))
     if engine.metrics is not None:

@@ -94,7 +94,8 @@ def with_tags_checked(inner: Run) -> Run:
 def bounded(inner: Run, clock: Clock) -> Run:
     """Limit the total time of all rounds and retries of a step to its timeout.
 
-    A retry after a timeout gets the full time again, like an attempt at a phase.
+    A retry after a timeout gets the full time again, like a new attempt of a phase. The wrapper
+    has a state, so every run of a step needs a new one.
     """
     ends: float | None = None
 
@@ -113,7 +114,7 @@ def bounded(inner: Run, clock: Clock) -> Run:
             why = f"its calls together took more than its timeout of {call.timeout_seconds:g} s"
             raise FunctionTimedOut(call.step, revision.function, revision.name, why)
         except FunctionTimedOut:
-            # Only a retry rule with this reason calls again.
+            # Another call follows only if the retry rule lists timeouts.
             ends = None
             raise
 

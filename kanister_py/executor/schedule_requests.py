@@ -18,7 +18,11 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 def write_run_now(
     cluster: Cluster, namespace: str, name: str, choose: Callable[[str], str], *, force: bool
 ) -> dict[str, Any]:
-    """Create the ActionSet of a Schedule's template immediately, independent of its times."""
+    """Build the manifest of an ActionSet that runs a Schedule now, regardless of its times.
+
+    Unless `force` is set, raises UsageError if the Schedule forbids concurrent runs and one is
+    active.
+    """
     schedule = cluster.get(SCHEDULES, name, namespace=namespace)
     if parse_schedule(schedule).policy is ConcurrencyPolicy.FORBID and not force:
         selector = f"{SCHEDULE_LABEL}={name}"

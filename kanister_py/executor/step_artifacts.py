@@ -1,4 +1,4 @@
-"""Inputs of steps from registries. Content is cached because a digest never changes its meaning."""
+"""Inputs of steps from registries. They are cached, because a digest identifies its content."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class _CachedInput:
 class StepArtifacts:
     """Inputs of steps from registries; the most recently used ones are cached.
 
-    Concurrent readers of the same input share one request. After a failure the registry is
-    not asked again for a while, since many resources may need the same input.
+    Concurrent readers of the same input share one request. After a failure, no request is sent for
+    some seconds and the error is raised again, since many resources may need the same input.
     """
 
     def __init__(

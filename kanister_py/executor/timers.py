@@ -37,9 +37,9 @@ class Timer:
 
 
 class TimerService:
-    """Service that makes delayed calls in order. A call must be quick and must not raise.
+    """Service that makes delayed calls in order. A call must be quick; its exceptions are logged.
 
-    Times are the clock's monotonic times: setting the date delays no call.
+    All times are monotonic, so setting the system clock has no effect.
     """
 
     def __init__(self, clock: Clock) -> None:

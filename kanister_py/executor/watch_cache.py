@@ -37,7 +37,7 @@ def key_of(obj: KubeObject) -> ObjectKey:
 
 
 class _Change(NamedTuple, Generic[T]):
-    """The entries of an object before and after a change; None where it has none."""
+    """The entries of an object before and after a change; None if there was or is none."""
 
     key: ObjectKey
     old: T | None
@@ -47,9 +47,9 @@ class _Change(NamedTuple, Generic[T]):
 class WatchCache(Generic[T]):
     """Entries for the objects of one kind, in all or in some namespaces.
 
-    `keep` builds an entry from an object, which may be smaller than the object. Objects for
-    which it returns None are treated as if they did not exist. `on_change` is called with the
-    key and the entries before and after each change.
+    `keep` builds the entry for an object: the object itself, or the part that is needed. Objects
+    for which it returns None are treated as if they did not exist. `on_change` is called with the
+    key and the entries before and after each change. Thread-safe.
     """
 
     def __init__(  # noqa: PLR0913 # all but the first five have a name and a default
@@ -74,7 +74,7 @@ class WatchCache(Generic[T]):
         self._notifying = RLock()
         self._held_back: list[_Change[T]] = []
         self._unlisted: set[str] = set()
-        """Namespaces whose first list holds back the notifications."""
+        """Namespaces whose first list has not ended. Notifications wait until this is empty."""
         self._keep = keep
         self._on_change = on_change
         self._on_error = on_error
@@ -85,10 +85,10 @@ class WatchCache(Generic[T]):
         ]
 
     def notify_by_age(self, age_of: Callable[[T], datetime]) -> None:
-        """Notify of listed objects from the oldest on, not by name. Call it before `start`.
+        """Report listed objects in order of age, oldest first. Call this before `start`.
 
-        The first lists of all namespaces are sorted together: notifications begin once each
-        namespace has been listed or has refused to be.
+        The first lists of all namespaces are sorted together: notifications begin when every
+        namespace has been listed, or its list has failed.
         """
         self._age_of = age_of
         self._unlisted = set(self._namespaces)
@@ -115,8 +115,8 @@ class WatchCache(Generic[T]):
     def trouble(self) -> str:
         """Why the cache may be out of date; empty if it is not.
 
-        A namespace that was listed before and refuses now is ignored unless all do: it may
-        have been deleted and created again without its Role.
+        A namespace that was listed before but is now forbidden is ignored, unless all namespaces
+        fail. It may have been deleted and created again without its Role.
         """
         failing = [reflector for reflector in self.reflectors if reflector.problem]
         if len(failing) < len(self.reflectors):
@@ -151,7 +151,7 @@ class WatchCache(Generic[T]):
             self._notify([change])
 
     def on_list(self, scope: Scope, pages: Iterator[ObjectList]) -> str:
-        """Store a list page by page, and drop the entries of objects that it lacks."""
+        """Store a list page by page, and remove the entries of objects that it does not contain."""
         present: set[ObjectKey] = set()
         listed: list[_Change[T]] = []
         version = ""
@@ -168,7 +168,7 @@ class WatchCache(Generic[T]):
                     else:
                         listed.append(change)
         finally:
-            # Objects that were stored before the list broke off are reported as well.
+            # If the list fails halfway, the objects stored so far are reported as well.
             self._notify(self._by_age(listed))
             self._end_first_list(scope.namespace)
         with self._lock:
@@ -204,7 +204,7 @@ class WatchCache(Generic[T]):
     # Notifications
 
     def _notify(self, changes: Sequence[_Change[T]]) -> None:
-        # With an order, a new change must wait until all changes before it are reported.
+        # If objects are reported by age, a change must wait until all earlier ones are reported.
         with self._notifying if self._age_of is not None else nullcontext():
             if self._unlisted:
                 self._held_back += changes
@@ -229,7 +229,7 @@ class WatchCache(Generic[T]):
 
         def order(change: _Change[T]) -> tuple[bool, datetime | None, ObjectKey]:
             entry = change.old if change.new is None else change.new
-            # An object that is gone and was never reported has no age; its place is arbitrary.
+            # An object that was deleted before it was reported has no age; its place is arbitrary.
             return entry is not None, None if entry is None else age_of(entry), change.key
 
         return sorted(changes, key=order)

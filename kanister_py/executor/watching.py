@@ -24,7 +24,7 @@ _MAX_CONCURRENT_READS: Final = 16
 
 
 class Read(NamedTuple):
-    """A read of one object, or, without a name, of all in a namespace."""
+    """A read of one object or, without a name, of all objects in a namespace."""
 
     resource: GroupVersionResource
     namespace: str
@@ -47,7 +47,7 @@ class SharedWatches:
         """Refusals of optional reads, for the account of these watches."""
 
     def read_in_slot(self, read: Callable[[], T]) -> T:
-        """Return `read()`, called in one of a few slots that all waiters share.
+        """Return `read()`, and limit the number of concurrent reads.
 
         One change may wake a thousand waiters. If all of them sent requests at the same moment,
         the API server would answer none in time, and the renewal of the Lease would fail.
@@ -56,9 +56,9 @@ class SharedWatches:
             return read()
 
     def subscribe(self, reads: Iterable[Read], wake: Wake) -> Subscription:
-        """Have `wake` called for every later change of the objects that were read.
+        """Call `wake` for every later change of the objects that were read.
 
-        Subscribe before the read whose answer counts: earlier changes cause no call.
+        Subscribe first and read the objects afterwards: earlier changes cause no call.
         """
         joined: list[tuple[_SharedWatch, str]] = []
         with self._lock:
@@ -92,7 +92,7 @@ class SharedWatches:
 
 
 class Subscription:
-    """Interest of one waiter in some objects, until it is closed."""
+    """Registration of one waiter for changes of some objects, until it is closed."""
 
     def __init__(
         self, watches: SharedWatches, joined: list[tuple[_SharedWatch, str]], wake: Wake
@@ -103,7 +103,7 @@ class Subscription:
 
     @property
     def is_blind(self) -> bool:
-        """Whether the cluster refuses a watch, so that the waiter has to poll."""
+        """Whether the cluster refuses one of the watches, so that the waiter has to poll."""
         return any(watch.is_blind for watch, _ in self._joined)
 
     def close(self) -> None:
@@ -114,8 +114,8 @@ class Subscription:
 class _SharedWatch:
     """Watch of a kind in a namespace, and the waiters for its events by name of the object.
 
-    It stores no objects: waiters read from the cluster. The list before the watch is cut to one
-    object, for its resourceVersion.
+    It stores no objects: waiters read from the cluster. The list before the watch is limited to
+    one object, because only its resourceVersion is needed.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock, refused: RefusedReads, scope: Scope) -> None:
@@ -133,7 +133,7 @@ class _SharedWatch:
             self._waiters.setdefault(name, []).append(wake)
 
     def remove(self, name: str, wake: Wake) -> bool:
-        """Remove a waiter; returns whether it was the last one."""
+        """Remove a waiter. Returns whether no waiter is left."""
         with self._lock:
             waiting = self._waiters.get(name, [])
             if wake in waiting:
@@ -153,7 +153,7 @@ class _SharedWatch:
 
     def on_list(self, scope: Scope, pages: Iterator[ObjectList]) -> str:
         page = self._refused.read(lambda: next(pages), scope.resource, scope.namespace)
-        # Changes up to this version cause no event: the waiters have to read again.
+        # Changes up to this version cause no event, so the waiters have to read again.
         self._wake_all()
         return page.resource_version
 
@@ -167,7 +167,7 @@ class _SharedWatch:
 
     def on_failure(self, failure: Failure) -> None:
         if not isinstance(failure.error, TransientError):
-            # An account that may not watch may still be allowed to read.
+            # The account may be allowed to read even if it is not allowed to watch.
             self.is_blind = True
             self._reflector.close()
         self._wake_all()

@@ -1,4 +1,4 @@
-"""Wire messages: a call of a composition function as protobuf.
+"""Wire messages: requests and responses of composition functions in protobuf's encoding.
 
 Large parts of a message stay encoded: the state that one function returned is sent to the
 next one as the same bytes, and is decoded only when its content is needed.
@@ -58,7 +58,7 @@ class EncodedResource(Mapping[str, Any]):
 
     @property
     def _fields(self) -> dict[str, tuple[Field, Any]]:
-        # Most resources are passed on without any access.
+        # Most resources are forwarded without being read.
         if self._read_fields is None:
             self._read_fields = {
                 field_of(descriptor).json_name: (field_of(descriptor), value)
@@ -174,8 +174,8 @@ def read_response(
     """Decode a response. Raises `NotDecodable` if any part of it is invalid.
 
     With `max_values`, a response with more values raises `TooManyValues` before it is
-    parsed. A part that is equal to the request's part is taken from the request, which was
-    already checked, and decoded or hashed if necessary.
+    parsed. A part with the same bytes as in `request` is taken from there: it is already checked,
+    and perhaps decoded and hashed.
     """
     if max_values:
         refuse_too_many(RESPONSE, data, max_values)
@@ -191,7 +191,7 @@ def read_response(
 
 
 def _checked(part: Part, name: str, sent: Part | None) -> Part:
-    """Check all of a part, so that decoding it later cannot fail."""
+    """Check a part completely, so that decoding it later cannot fail."""
     if sent is not None and sent.wire == part.wire:
         return sent
     # Parsing takes a tenth of the time of decoding.

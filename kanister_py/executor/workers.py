@@ -1,4 +1,4 @@
-"""Worker threads that runs share, with a bound on the number of working jobs."""
+"""Worker threads that runs share, with a limit on the number of jobs that work at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Job: TypeAlias = Callable[[], None]
 
 
 class Ticket:
-    """A job's claim to a slot. It has none while the job idles or after it was given up."""
+    """A job and whether it has a slot. It has none while it is idle, or after it was given up.
+
+    The lock of the slots must be held for all methods.
+    """
 
     __slots__ = ("has_slot", "is_given_up", "job", "workers")
 
@@ -50,11 +53,11 @@ class _Slots:
 
 
 class Workers:
-    """Threads for jobs, with a bound on working jobs. Jobs that only wait do not count.
+    """Threads for jobs, with a limit on the jobs that work at once. Idle jobs do not count.
 
-    Shared between runs. Resumed jobs have priority over new ones, so that started work is
-    finished first. A job must not raise. A part of the workers shares their slots, with a
-    bound of its own.
+    Shared between runs. Jobs that end their idle time have priority over new ones, so that started
+    work is finished first. A job must not raise. `part` returns workers that share these slots,
+    but have a lower limit of their own.
     """
 
     def __init__(self, limit: int = 32, *, of: _Slots | None = None) -> None:
@@ -79,7 +82,7 @@ class Workers:
 
     @property
     def queued(self) -> int:
-        """Number of jobs that have not started, of all that share the slots."""
+        """Number of jobs that have not started, including other parts with the same slots."""
         with self.slots.lock:
             return len(self.slots.new)
 
@@ -137,7 +140,10 @@ class Workers:
             self._start(following)
 
     def _pass_on(self, ticket: Ticket) -> Ticket | None:
-        """Pass on the slot to a resumed job, else return a new job, which the caller starts."""
+        """Release the slot of a job, and assign it to the next job.
+
+        A resumed job continues by itself. A new job is returned, and the caller must start it.
+        """
         with self.slots.lock:
             if not ticket.has_slot:
                 return None
@@ -145,7 +151,7 @@ class Workers:
             return self._assign_next()
 
     def _assign_next(self) -> Ticket | None:
-        """Assign a free slot to the next job whose queue has room; return it if it is a new job."""
+        """Assign a free slot to the next job whose part has room; return it if it is a new job."""
         for at, (woken, turn) in enumerate(self.slots.waking):
             if not woken.is_given_up and woken.has_room:
                 del self.slots.waking[at]
