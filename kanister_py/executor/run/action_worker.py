@@ -52,8 +52,8 @@ _LOG: Final = logging.getLogger(__name__)
 class ActionWorker:
     """Worker of one action: its thread, its active attempt, and the wait before the next one.
 
-    `next_steps` decides on the steps. Steps that take time run in a thread, which continues
-    with the next step until there is none. Callers of public methods must hold the run's lock.
+    `next_steps` chooses the steps. Steps that take time run in a thread, which continues with
+    the next step until there is none. Callers of public methods must hold the run's lock.
     """
 
     def __init__(
@@ -225,9 +225,9 @@ class ActionWorker:
     def _checked_with_others(
         self, work: ActionWork | KanisterError
     ) -> tuple[int, ActionWork | KanisterError]:
-        """Check the other actions as well, if this one is refused or the first of a sequence.
+        """Check the other actions as well, if this one is refused or is the first of a sequence.
 
-        Returns the index of the refused action and the error, or this one's index and work.
+        Returns the index and the error of a refused action, or the index and the work of this one.
         """
         state = self._state
         status = state.status
@@ -320,7 +320,7 @@ class ActionWorker:
             if attempt is self._attempt:
                 self._attempt = None
             if not attempt.is_given_up and state.is_over:
-                # Everything stays as it is, for a later process.
+                # Record nothing and clean up nothing: a later process resumes the attempt.
                 return False
             cleanups = attempt.take_cleanups()
             if cleanups:
@@ -338,7 +338,10 @@ class ActionWorker:
         return not attempt.is_given_up
 
     def _record_result(self, place: Place, result: Result, *, is_clean: bool) -> None:
-        """Record a result; `is_clean` means that only the next step depends on the record."""
+        """Record a result. `is_clean` means that no cleanup waits for the record.
+
+        The journal may then skip it if the record of the next phase follows immediately.
+        """
         state = self._state
         now = state.now()
         outcome: Outcome

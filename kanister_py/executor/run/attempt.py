@@ -1,4 +1,4 @@
-"""Attempt at a phase: one call of its function, with its time limits."""
+"""Attempt of a phase: one call of its function, with its time limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kanister_py.ports.tracing import span
 
 
 class Attempt:
-    """One active attempt at a phase in this process.
+    """One active attempt of a phase in this process.
 
     `call` runs without the run's lock; callers of the other methods must hold it.
     """
@@ -137,7 +137,7 @@ class Attempt:
     # Cleanup
 
     def clean_up_later(self, clean: Callable[[], None]) -> None:
-        """Call `clean` once the outcome is recorded, before the cleanups of the function."""
+        """Register a cleanup to run once the outcome is recorded, before those of the function."""
         self._cleanups.append(clean)
 
     def delete_pods(self) -> None:
@@ -157,6 +157,6 @@ class Attempt:
         )
 
     def take_cleanups(self) -> list[Callable[[], None]]:
-        """Return the cleanups of the attempt, once its outcome is recorded."""
+        """Return and forget the cleanups to run once the outcome of the attempt is recorded."""
         cleanups, self._cleanups = self._cleanups, []
         return cleanups + (self._context.take_cleanups() if self._context is not None else [])

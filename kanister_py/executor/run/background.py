@@ -1,4 +1,4 @@
-"""A run in the background of this process, for commands and scripts: waiting, ending, results."""
+"""A run in the background of this process, for commands and scripts: wait, cancel, get results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kanister_py.ports.clock import Clock
 
 
 class WaitingHost:
-    """Host of one run, which acts in the thread that waits for its end."""
+    """Host of one run. The thread that calls `carry_out` processes the timers until the end."""
 
     def __init__(self, clock: Clock) -> None:
         self.timers = TimerService(clock)
@@ -37,8 +37,8 @@ class WaitingHost:
     def carry_out(self, run: ActionSetRun) -> Status:
         """Run until the end, and return the status.
 
-        Returns before the end only if the run is aborted. Raises the error that stops the run;
-        functions that are running are then left running.
+        Returns before the end only if the run is aborted. Raises the error that stops the run in
+        this process; functions that are running are not stopped then.
         """
         try:
             run.begin(self)
@@ -51,7 +51,7 @@ class WaitingHost:
         return run.status
 
     def _waits_for_work(self) -> bool:
-        """Sleep until a timer is due; returns False when the run is over."""
+        """Sleep until a timer is due. Returns False if the run is over."""
         with self._changed:
             while not self._is_over:
                 if self._is_awake:
@@ -64,8 +64,8 @@ class WaitingHost:
 class Run:
     """An ActionSet that runs in the background of this process.
 
-    `before` is called first, with a function that tells whether the run is still wanted;
-    `close` is called last, however the run ended. Both return notices for the user.
+    `before` is called first, with a function that returns whether the run is still wanted.
+    `close` is always called last. Both return notices for the user.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Run:
                 self.is_kept = False
 
     def wait(self, timeout_seconds: float | None = None) -> Run:
-        """Wait for the end; raise the error that kept the run from reaching it.
+        """Wait for the end. Raises the error if the run could not be executed to its end.
 
         A failed run raises nothing: see `state`. Returns early after `timeout_seconds`.
         """
@@ -125,7 +125,7 @@ class Run:
         self._work.cancel(reason)
 
     def abort(self) -> None:
-        """End without changes, so that the run can be resumed later."""
+        """End without recording anything, so that the run can be resumed later."""
         self._work.abort()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Header of a run: its start in a form from which a later process can continue."""
+"""Header of a run: the first entry of its journal, with which another process can resume it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from kanister_py.core.yaml.documents import nearest, parse_document, parse_docum
 
 
 class Header(NamedTuple):
-    """An ActionSet, its Blueprints, and its status if it was started before.
+    """An ActionSet, its Blueprints, and its initial status if it retries an earlier run.
 
-    A Blueprint that was read from a file has line numbers, which a journal does not keep.
+    A Blueprint that was read from a file has line numbers, which are not stored in the journal.
     """
 
     actionset: Mapping[str, Any]
@@ -62,7 +62,7 @@ class Header(NamedTuple):
 def located_blueprint(
     blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
 ) -> LocatedBlueprint:
-    """Load a Blueprint from a file, a mapping or a parsed Blueprint."""
+    """Load a Blueprint from a file or a mapping. A LocatedBlueprint is returned unchanged."""
     if isinstance(blueprint, LocatedBlueprint):
         return blueprint
     if isinstance(blueprint, Mapping):
@@ -88,7 +88,10 @@ def build_action(
     namespace: str,
     more: Mapping[str, Any],
 ) -> tuple[LocatedBlueprint, dict[str, Any]]:
-    """Build an action of an ActionSet; without a target it is for its namespace."""
+    """Build an action of an ActionSet. The default target is the Namespace.
+
+    `more` are further fields of the action, in Python's or in YAML's spelling.
+    """
     for key in more:
         if to_camel(key) not in _FIELDS:
             suggestion = did_you_mean(nearest(key, [*_OTHER_FIELDS, "options"]))
@@ -128,7 +131,7 @@ def header_of_actionset(
     name: str,
     namespace: str,
 ) -> Header:
-    """Build the header of a manifest; missing metadata are generated."""
+    """Build the header for a manifest. Missing metadata are generated."""
     stated = {key: value for key, value in metadata_of(actionset).items() if value}
     base = str(stated.get("generateName") or "actionset-")
     name = name or stated.get("name") or new_name(base.rstrip("-"))
@@ -153,7 +156,7 @@ def _refuse_idle(name: str, actionset: Mapping[str, Any]) -> None:
 def header_for_retry(
     header: Header, outcomes: Iterable[Outcome], from_phase: str, name: str
 ) -> Header:
-    """Build the header of a run that keeps the results of another one before a phase."""
+    """Build the header of a run that retries another one, and keeps its results before a phase."""
     course, status = replay_outcomes(header, outcomes)
     began = status_for_retry(course.rules, status, first_status(course), from_phase)
     if began is None:

@@ -1,4 +1,4 @@
-"""Pods that attempts of runs left behind, found by the run keys in their labels."""
+"""Pods that attempts of phases left behind. They are found by the run keys in their labels."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def delete_pods_of_attempts(
 ) -> None:
     """Delete all pods with one of these run keys.
 
-    Pods are searched in all namespaces or, for a confined run or if that is forbidden,
-    in `namespaces`. A pod that cannot be deleted is logged with the name of its `owner`.
+    All namespaces are searched, or only `namespaces` if the run is confined or listing all pods is
+    forbidden. A pod that cannot be deleted is logged with the name of its `owner`.
     """
     for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
         some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
@@ -104,10 +104,10 @@ _Recorded = tuple[str, Mapping[str, Any], tuple[Outcome, ...]]
 def delete_pods_of_ended(
     cluster: Cluster, runs: Iterable[str], read: Callable[[str], _Recorded]
 ) -> None:
-    """Delete pods of ended runs, which a persistent cluster would start again.
+    """Delete active pods of ended runs from an embedded cluster that is stored in a folder.
 
-    A process that was killed may have left pods in its cluster. Runs are only read
-    if there are such pods; errors about other runs are ignored.
+    A process that was killed may have left such pods, and the cluster would start them again. Runs
+    are only read if there are active pods of runs. Runs that cannot be read are ignored.
     """
     pods = [
         pod

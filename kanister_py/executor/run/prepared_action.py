@@ -1,4 +1,4 @@
-"""Preparation of an action: its versions, code and templates, and the check before it acts."""
+"""Preparation of an action: its versions, code and templates, and the check before it starts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SecretBook:
         return self.add(text for secret in secrets for text in texts_of_secret(secret))
 
     def add(self, texts: Iterable[str]) -> Masker:
-        """Add secret texts; returns the new mask."""
+        """Add secret texts. Returns the new masker."""
         new = set(texts)
         with self._lock:
             if not new <= self.texts:
@@ -91,13 +91,16 @@ class SecretBook:
 
 
 class ActionWork(NamedTuple):
-    """Input of the phases of a launched action, which another process can read again."""
+    """Input of the phases of a launched action.
+
+    Another process can rebuild it from the recorded status and the cluster.
+    """
 
     params: Params
     renderer: Renderer
     phases: Mapping[int, PhaseWork]
     facts: Mapping[str, Any]
-    """Facts that must be recorded: they cannot be read again after phases have run."""
+    """Facts that must be recorded, because phases may change the objects that they describe."""
     warnings: tuple[Warned, ...] = ()
 
 
@@ -149,7 +152,10 @@ class PreparedAction:
         ]
 
     def is_untouchable(self, phase: int) -> bool:
-        """Return whether no other process could continue this phase."""
+        """Return whether no other process could continue this phase.
+
+        True as well if its function is not known yet.
+        """
         work = self._work
         return work is None or work.phases[phase].function.on_restart is OnRestart.FAIL
 
@@ -174,8 +180,8 @@ class PreparedAction:
     def _read_work(self, status: ActionStatus, time: datetime) -> ActionWork:
         """Read the facts for templates, and render the references of the phases.
 
-        An action that was launched before uses the recorded facts and the outputs of its earlier
-        phases. An action that is not launched yet is checked first.
+        For an action that was launched, uses the recorded facts and the outputs of its completed
+        phases. An action that was not launched yet is checked first.
         """
         choices, surroundings = self._choices(status), self.surroundings
         cluster, action = surroundings.cluster, self.course.action
@@ -313,7 +319,10 @@ class PreparedAction:
 
 
 def _facts_to_record(facts: ActionFacts) -> dict[str, Any]:
-    """Return the facts that cannot be read again after phases have run."""
+    """Return the facts that phases may change: the workload, and the object of the action.
+
+    Objects that are Secrets or large are not recorded.
+    """
     lasting = workload_as_dict(facts.workload)
     obj = facts.object
     if obj is None or obj.get("kind") == "Secret":
@@ -364,11 +373,12 @@ class PreparedActions:
     ) -> tuple[int, ActionRefused] | None:
         """Check all actions that are not launched, and collect their obstacles.
 
-        `refused` are known refusals. Returns the first refused action with all obstacles, or
-        None.
+        `refused` are errors that were already found. Returns the index of the first refused action
+        and an error with the obstacles of all actions, or None.
         """
         errors = dict(refused)
-        # One thread collects the obstacles of all actions; other threads then find the run ended.
+        # The first thread collects the obstacles of all actions. When the others get the lock, the
+        # run has ended.
         with self._checking:
             for index, action_status in enumerate(status.actions):
                 if len(errors) >= _MOST_REFUSED or not goes_on():
@@ -398,7 +408,10 @@ class PreparedActions:
         return min(errors), ActionRefused([*obstacles.values()])
 
     def _obstacles_of(self, index: int, error: KanisterError) -> Iterator[Obstacle]:
-        """List the obstacles of an action; if the run has others, each is preceded by its name."""
+        """Yield the obstacles of an action.
+
+        If the run has several actions, obstacles without a path get the name of the action.
+        """
         own = error.obstacles if isinstance(error, ActionRefused) else ()
         for obstacle in own or [Obstacle(None, (), error.message, error.reason)]:
             is_placed = bool(obstacle.path) or len(self._actions) == 1

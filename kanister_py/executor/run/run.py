@@ -1,4 +1,4 @@
-"""A run of an ActionSet: executes it from any status to its end."""
+"""A run of an ActionSet: executes it from its current status to its end."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class RunningPhases(NamedTuple):
 class ActionSetRun:
     """One active ActionSet in this process.
 
-    `next_steps` decides, the workers of the actions execute, and every outcome is recorded in
-    the journal before the run continues. A host drives the run: it calls `process_timers` when
-    the run requests that. All methods are thread-safe.
+    `next_steps` chooses the steps, one worker per action executes them, and every outcome is
+    recorded in the journal before the run continues. The run requests calls of `process_timers`
+    from its host. All methods are thread-safe.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ActionSetRun:
 
     @property
     def trace_id(self) -> str:
-        """The ID of its trace, as W3C Trace Context writes it; empty without one."""
+        """The ID of its trace in the format of W3C Trace Context; empty without a trace."""
         return trace_id_of(self._state.span.traceparent)
 
     @property
@@ -106,9 +106,10 @@ class ActionSetRun:
             )
 
     def locked(self, timeout_seconds: float) -> AbstractContextManager[bool]:
-        """Prevent changes of the run during a block; yields False if that was not possible.
+        """Prevent changes of the run during a block. Yields False if the lock was not acquired.
 
-        It is not possible while writes to the cluster fail; the caller should try later.
+        A run holds its lock while it writes to its journal, which takes long if writes to the
+        cluster fail. The caller should try again later.
         """
         return self._state.try_lock(timeout_seconds)
 
@@ -138,7 +139,7 @@ class ActionSetRun:
                 state.break_off(error)
 
     def _follow_spec(self) -> None:
-        """Record a cancellation or suspension in the ActionSet's spec."""
+        """Record the cancellation, suspension or resumption that the ActionSet's spec requests."""
         state, spec = self._state, self._course.actionset.spec
         if state.status.state in FINAL:
             return

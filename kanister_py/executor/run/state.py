@@ -20,7 +20,11 @@ from kanister_py.ports.tracing import NO_SPAN, Span
 
 
 class RunObserver(Protocol):
-    """Observer of a run. Called from any thread, one call at a time."""
+    """Observer of a run. Called from any thread of the run.
+
+    The run's lock is held during `on_outcome`, but not during `on_log`: actions that run at the
+    same time may call it at the same time.
+    """
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None: ...
 
@@ -36,7 +40,7 @@ class Host(Protocol):
         """Request a call of the run's `process_timers`."""
 
     def on_over(self) -> None:
-        """Called once, when the run has ended or cannot go on."""
+        """Called once, when the run has ended or cannot continue in this process."""
 
 
 class RunState:
@@ -74,7 +78,7 @@ class RunState:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further step is taken, by the status or in this process."""
+        """Whether no further step is taken: the run has ended, or was stopped in this process."""
         return self.status.state in FINAL or self.is_aborted or self.error is not None
 
     @property
@@ -211,9 +215,9 @@ class RunState:
 
 
 class RunTimers:
-    """Delayed calls of one run. The caller holds the lock of the run.
+    """Delayed calls of one run. Callers must hold the lock of the run.
 
-    A timer that is due only wakes the host. Its call is made by `act`, in the host's thread.
+    A timer that is due only wakes the host. `act` makes the call, in the host's thread.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -242,7 +246,7 @@ class RunTimers:
         return due
 
     def act(self, goes_on: Callable[[], bool]) -> None:
-        """Make the calls that are due while `goes_on`."""
+        """Make the calls that are due, as long as `goes_on()` is true."""
         while self._due and goes_on():
             self._due.popleft()()
 
