@@ -1,8 +1,8 @@
 """Write a new project for a function in Python, with tests and packaging.
 
-kanister-py function init function-bucket
-kanister-py function init function-bucket --directory work/bucket
-kanister-py function init Notify
+kanister-py functions init function-bucket
+kanister-py functions init function-bucket --directory work/bucket
+kanister-py functions init Notify
 
 For a name such as function-bucket, writes a composition function: a Python package, tests, a folder
 of test cases, a README, a Dockerfile, the metadata of the Crossplane package, and a GitHub workflow

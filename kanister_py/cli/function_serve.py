@@ -1,8 +1,8 @@
 """Serve a composition function over gRPC, for Crossplane or any other caller.
 
-kanister-py function serve function-auto-ready --insecure
-kanister-py function serve acme.functions:Bucket --tls-certs-dir /tls/server
-kanister-py function serve --insecure -- ./bucket.sh --fast
+kanister-py functions serve function-auto-ready --insecure
+kanister-py functions serve acme.functions:Bucket --tls-certs-dir /tls/server
+kanister-py functions serve --insecure -- ./bucket.sh --fast
 
 TARGET is an installed function, or a class with `run`, which takes a request and returns a
 response. If the class has several versions, the stable one is served, or the version after `@`.

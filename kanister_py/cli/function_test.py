@@ -1,9 +1,9 @@
 """Call a composition function with requests, and compare its responses.
 
-kanister-py function test function-auto-ready request.json
-kanister-py function test acme.functions:Bucket tests/cases --junit report.xml
-kanister-py function test tests/cases/ --update -- ./bucket.sh
-kanister-py function test localhost:9443 request.json --insecure
+kanister-py functions test function-auto-ready request.json
+kanister-py functions test acme.functions:Bucket tests/cases --junit report.xml
+kanister-py functions test tests/cases/ --update -- ./bucket.sh
+kanister-py functions test localhost:9443 request.json --insecure
 
 With a request as JSON or YAML, the response is printed. With a folder, all cases below it are
 run: a case is a folder with request.yaml, and with response.yaml, the complete response, or

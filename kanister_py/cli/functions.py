@@ -1,8 +1,9 @@
-"""List functions, versions and deprecations, and compare two versions.
+"""List and compare functions and their versions; serve, test and create functions.
 
 kanister-py functions list
 kanister-py functions describe KubeTask@v0.1.0
 kanister-py functions diff KubeTask v0.0.0 v0.1.0
+kanister-py functions init function-bucket
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ kanister-py functions describe KubeTask@v0.1.0 -o yaml
 Show the changes for a blueprint that moves from one version to another, breaking changes first.
 
 kanister-py functions diff KubeTask v0.0.0 v0.1.0
+kanister-py functions init function-bucket
 """,
     )
     diff.add_argument("name", metavar="NAME", help="such as KubeTask")

@@ -23,7 +23,7 @@ PROGRAM = "kanister-py"
 # The module of a command is imported when the command is used, to keep start-up short.
 COMMANDS = {
     "run": "Run an action of a blueprint and show its progress",
-    "functions": "List functions, versions and deprecations",
+    "functions": "List and compare functions and versions; serve, test and create functions",
     "lint": "Find deprecated, removed and unknown versions, and mistakes",
     "upgrade": "Change blueprints to the replacements of old versions",
     "plan": "Show the effects of an action without running it",

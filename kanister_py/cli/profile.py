@@ -310,7 +310,13 @@ def _read(store: ObjectStore, key: str) -> None:
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name a Profile."""
-    parser.add_argument("profile", nargs="?", default="", metavar="[NAMESPACE/]NAME")
+    parser.add_argument(
+        "profile",
+        nargs="?",
+        default="",
+        metavar="[NAMESPACE/]NAME",
+        help="name of a Profile on the cluster",
+    )
     repeated(
         parser,
         "-f",

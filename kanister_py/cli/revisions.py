@@ -104,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "\n\nkanister-py revisions deactivate function-x-42fd03e\n",
     )
     for verb_parser in (users, activate, deactivate):
-        verb_parser.add_argument("revision", metavar="REV")
+        verb_parser.add_argument("revision", metavar="REV", help="name of the revision")
     switch(deactivate, "--force", help="even if it is used, or if no other revision is active")
     gc = verbs.add_parser(
         "gc",

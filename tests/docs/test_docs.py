@@ -38,7 +38,7 @@ _NEEDS_MORE = re.compile(
 
 
 # Commands that run until they are stopped; they get any free port.
-_SERVERS = re.compile(r"^kanister-py (serve|function serve)\b")
+_SERVERS = re.compile(r"^kanister-py (serve|functions serve)\b")
 _ANY_PORT = {"KANISTER_PY_SERVE_PORT": "0", "KANISTER_PY_FUNCTIONS_PORT": "0"}
 
 
