@@ -4,9 +4,9 @@ kanister-py plan blueprint.yaml backup --object Deployment/shop/db -f manifests/
 kanister-py plan --context prod -n shop mysql-backup backup --object StatefulSet/shop/db -o json
 
 Prints the phases in order, the version of each and the reason for it, its arguments and the
-objects that it accesses. Templates that depend on the output of an earlier phase are printed
-unrendered, with that phase. With --context or --kubeconfig, objects of a real cluster are read;
-nothing is written. Known secrets are masked.
+objects that it accesses, after the options that the action declares. Templates that depend on
+the output of an earlier phase are printed unrendered, with that phase. With --context or
+--kubeconfig, objects of a real cluster are read; nothing is written. Known secrets are masked.
 
 Exits with 1 if the action would certainly fail. Missing inputs are not errors: they are listed
 with the flag that provides them, and templates that use them are not checked. On a real cluster,
@@ -64,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(args, cluster)
     for line in (*plan.unread, *plan.unchecked):
         say(f"note: {line}: not read, so its content is unknown")
+    for warning in plan.warnings:
+        say(f"warning: {warning}")
     say_notices(notice for phase in plan.phases for notice in phase.notices)
     missing = _missing_inputs(args, plan)
     data = plan.as_dict()
@@ -104,6 +106,9 @@ def _missing_inputs(args: argparse.Namespace, plan: Plan) -> list[str]:
 
 def _lines(plan: Plan, missing: Sequence[str]) -> Iterator[Line]:
     yield Tint(f"{plan.blueprint or 'Blueprint'}: {plan.action}", "bold")
+    if plan.options:
+        yield "options:"
+        yield from (f"  {name}: {option.summary}" for name, option in plan.options.items())
     for number, phase in enumerate(plan.phases, 1):
         yield ""
         yield from _phase_lines(number, phase)

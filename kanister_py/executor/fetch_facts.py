@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, reference_as_dict
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.blueprints.model import ObjectReference
+from kanister_py.core.blueprints.options import HasOptions, options_with_defaults
 from kanister_py.core.errors import (
     ApiError,
     KanisterError,
@@ -79,6 +80,8 @@ def fetch_facts(
     time: datetime,
     workload: Workload | None = None,
     target: KubeObject | None = None,
+    *,
+    action: HasOptions | None = None,
 ) -> Fetched:
     """Read all facts that the templates of an action can use before its first phase.
 
@@ -86,7 +89,7 @@ def fetch_facts(
 
     A `workload` and a `target` that were recorded when the action was launched are used
     unchanged: later phases must see the pods that existed before the first phase scaled
-    the workload down.
+    the workload down. The declared options of `action` supply defaults.
     """
     reader = _FactReader(cluster)
     reference = reference_as_dict(spec.object)
@@ -98,7 +101,7 @@ def fetch_facts(
         config_maps=reader.objects(CONFIG_MAPS, "configMaps", spec.config_maps),
         secrets=reader.objects(SECRETS, "secrets", spec.secrets),
         profile=reader.attempt(lambda: fetch_profile(cluster, spec), ("Profile",)),
-        options=spec.options,
+        options=spec.options if action is None else options_with_defaults(action, spec.options),
         pod_override=spec.pod_override,
         pod_labels=spec.pod_labels,
         pod_annotations=spec.pod_annotations,

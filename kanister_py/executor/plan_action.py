@@ -11,6 +11,13 @@ from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.analysis import ActionAnalysis
 from kanister_py.core.blueprints.model import Blueprint, Phase
+from kanister_py.core.blueprints.options import (
+    Option,
+    open_options,
+    option_problems,
+    unused_option_messages,
+    unused_options,
+)
 from kanister_py.core.blueprints.plan import (
     PlanBasis,
     PlannedPhase,
@@ -31,7 +38,6 @@ from kanister_py.executor.preflight import (
     MISSING,
     missing_input_messages,
     run_preflight,
-    unused_options,
 )
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
@@ -42,7 +48,9 @@ class Plan(NamedTuple):
 
     `errors` are problems of the action outside of its phases. `unchecked` are objects and
     declared inputs that are missing but may exist in time. `unknown` are values of the
-    artifacts that are not known yet.
+    artifacts that are not known yet. `options` are the declared options of the action,
+    `missing_options` the reasons for required ones that are not given, and `warnings` are about
+    options that no template reads.
     """
 
     blueprint: str
@@ -52,14 +60,24 @@ class Plan(NamedTuple):
     errors: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+    options: Mapping[str, Option] = {}
+    missing_options: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        data = {
+        data: dict[str, Any] = {
             "blueprint": self.blueprint,
             "action": self.action,
             "unread": [*self.unread, *self.unchecked],
             "phases": [phase.as_dict() for phase in self.phases],
         }
+        if self.options:
+            data["options"] = {
+                name: option.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+                for name, option in self.options.items()
+            }
+        if self.warnings:
+            data["warnings"] = list(self.warnings)
         if self.unknown:
             data["unknown"] = [unknown.as_dict() for unknown in self.unknown]
         if self.errors:
@@ -75,7 +93,8 @@ class Plan(NamedTuple):
         """Reasons for unknown texts, except for outputs of phases."""
         to_run = [phase for phase in self.phases if not phase.skipped]
         unknowns = (*self.unknown, *(one for phase in to_run for one in phase.unknown))
-        return tuple(unknown.why for unknown in unknowns if unknown.why)
+        reasons = [unknown.why for unknown in unknowns if unknown.why]
+        return (*reasons, *self.missing_options)
 
 
 class Circumstances(NamedTuple):
@@ -103,7 +122,7 @@ def plan_action(
     action = blueprint.actions.get(spec.name)
     if action is None:
         raise action_not_found(spec, blueprint.name, blueprint)
-    fetched = fetch_facts(cluster, spec, circumstances.time)
+    fetched = fetch_facts(cluster, spec, circumstances.time, action=action)
     # A plan may be made with fewer objects than a run. A missing object is then no error, but an
     # invalid one is. Where no pods run, a workload may exist without its ReplicaSets.
     lacking = () if circumstances.is_real else (NotFound, ObjectNotFetched)
@@ -116,13 +135,15 @@ def plan_action(
     params = Params(fetched.facts)
     renderer = renderer_of(blueprint, spec.name, circumstances.effects)
     analysis = ActionAnalysis(blueprint, spec.name, renderer.engine)
+    reads = [read.names for read in analysis.reads()]
+    missing_options = open_options(action, spec.options)
     basis = PlanBasis(
         analysis,
         renderer,
         params,
         load_function,
-        _pending_pods(fetched.facts),
-        unused=unused_options(spec, [*analysis.reads()]),
+        {**_pending_pods(fetched.facts), **missing_options},
+        unused=unused_options(spec.options, reads),
         preferred=spec.preferred_version,
     )
     choices = [_choice(phase, spec, circumstances) for _, phase in action.every_phase()]
@@ -136,6 +157,12 @@ def plan_action(
         masker.mask(obstacle.message) for obstacle in seen.obstacles if obstacle.phase is None
     ]
     errors += [masker.mask(message) for message in wrong]
+    errors += [
+        problem.message
+        for problem in option_problems(blueprint.actions, spec.name, spec.options)
+        if not problem.is_missing
+    ]
+    unused = unused_option_messages(blueprint.actions, spec.name, spec.options, reads)
     return Plan(
         blueprint.name,
         spec.name,
@@ -144,6 +171,9 @@ def plan_action(
         tuple(errors),
         tuple(dict.fromkeys([*missing_input_messages(blueprint, spec), *seen.unchecked])),
         tuple(_masked_unknown(seen.unknown, masker)),
+        action.options,
+        tuple(missing_options.values()),
+        tuple(message for _option, message in unused),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.analysis import Defect, missing_inputs, outputs_of, wrong_durations
 from kanister_py.core.blueprints.model import Blueprint, Phase
+from kanister_py.core.blueprints.options import option_problems, unused_option_messages
 from kanister_py.core.blueprints.plan import (
     NO_PROFILE,
     Obstacle,
@@ -24,7 +25,6 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
     UsageError,
-    did_you_mean,
 )
 from kanister_py.core.kube.locations import InvalidProfile, read_location
 from kanister_py.core.kube.patches import InvalidPatch
@@ -37,13 +37,14 @@ from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
 from kanister_py.core.versions.deprecation import Support
-from kanister_py.core.yaml.documents import Path, nearest
+from kanister_py.core.yaml.documents import Path
 from kanister_py.executor.check_access import missing_accesses
 from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 MISSING = "ObjectMissing"
 NAME_TWICE = "PhaseNameTwice"
+OPTION_INVALID = "OptionInvalid"
 _KINDS = ("Secrets", "ConfigMaps")
 
 
@@ -380,16 +381,10 @@ def _remedy(reader: FunctionEntry) -> str:
     return f"{reader.version} reads it: set funcVersion to it"
 
 
-def unused_options(spec: ActionSpec, reads: Collection[Read]) -> tuple[str, ...]:
-    """Return the options that no template reads, usually because they are misspelt."""
-    if not spec.options or any(read.names == ("Options",) for read in reads):
-        return ()
-    read_options = _options_in(reads)
-    return tuple(option for option in spec.options if option not in read_options)
-
-
-def _options_in(reads: Iterable[Read]) -> set[str]:
-    return {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
+def invalid_options(blueprint: Blueprint, spec: ActionSpec) -> Iterator[Obstacle]:
+    """Yield an obstacle for each option that contradicts the declarations of the action."""
+    for problem in option_problems(blueprint.actions, spec.name, spec.options):
+        yield Obstacle(None, (), problem.message, OPTION_INVALID)
 
 
 def missing_input_messages(blueprint: Blueprint, spec: ActionSpec) -> Iterator[str]:
@@ -411,12 +406,9 @@ def preflight_warnings(
     Warnings are about unused options, which are usually misspelt, missing declared inputs,
     phases with the same name, and missing Profiles.
     """
-    for name in unused_options(spec, seen.reads):
-        suggestion = did_you_mean(nearest(name, sorted(_options_in(seen.reads))))
-        yield (
-            "OptionUnused",
-            f"Option {name} is set, but action {spec.name} does not use it{suggestion}",
-        )
+    reads = [read.names for read in seen.reads]
+    unused = unused_option_messages(blueprint.actions, spec.name, spec.options, reads)
+    yield from (("OptionUnused", message) for _option, message in unused)
     for message in missing_input_messages(blueprint, spec):
         yield "InputMissing", message
     twice = (

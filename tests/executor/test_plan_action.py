@@ -133,6 +133,61 @@ def test_a_plan_lists_missing_declared_inputs() -> None:
     assert "go declares the Secret login in secretNames, and none is given" in planned.unchecked
 
 
+def plan_with_options(given: Mapping[str, str], *declared: str) -> Plan:
+    """Plan an action that reads the options `count` and `who`."""
+    read = '{{ .Options.count }} {{ index .Options "who" }}'
+    text = f"""\
+kind: Blueprint
+metadata: {{name: b}}
+actions:
+  go:
+    options: {{{", ".join(declared)}}}
+    phases: [{{func: Shell, name: first, args: {{command: ['{read}']}}}}]
+"""
+    target = TargetReference(kind="Namespace", name="shop", namespace="shop")
+    blueprint = blueprints_in(parse_documents(text))[0].blueprint
+    circumstances = Circumstances(
+        registry_of(Shell), datetime(2026, 11, 18, tzinfo=UTC), NO_EFFECTS
+    )
+    spec = ActionSpec(name="go", object=target, options=dict(given))
+    return plan_action(blueprint, spec, MemoryCluster(clock=SystemClock()), circumstances)
+
+
+COUNT = 'count: {type: integer, default: "3", description: How many}'
+
+
+class TestOptions:
+    def test_a_plan_renders_defaults_and_lists_declarations(self) -> None:
+        planned = plan_with_options({"who": "Ann"}, COUNT, "who: {}")
+        assert planned.phases[0].args == {"command": ["3 Ann"]}
+        assert not planned.has_errors
+        assert planned.as_dict()["options"] == {
+            "count": {"type": "integer", "default": "3", "description": "How many"},
+            "who": {},
+        }
+
+    def test_invalid_options_are_errors(self) -> None:
+        planned = plan_with_options({"count": "x", "woh": "Ann"}, COUNT, "who: {}")
+        assert planned.errors == (
+            "Option count of action go must be an integer, found 'x'",
+            "Action go has no option woh; did you mean who?",
+        )
+        assert planned.warnings == ()
+
+    def test_a_missing_required_option_is_a_missing_input(self) -> None:
+        planned = plan_with_options({}, COUNT, "who: {required: true}")
+        assert not planned.has_errors
+        assert 'there is no "who" in .Options; it is required' in planned.lacking
+
+    def test_an_undeclared_option_that_nothing_reads_is_a_warning(self) -> None:
+        planned = plan_with_options({"count": "1", "woh": "Ann"})
+        assert not planned.has_errors
+        assert planned.warnings == (
+            "Option woh is set, but action go does not use it; did you mean who?",
+        )
+        assert planned.as_dict()["warnings"] == list(planned.warnings)
+
+
 def plan_of_text(
     read: str,
     kind: str = "Namespace",

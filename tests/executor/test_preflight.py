@@ -459,6 +459,63 @@ def test_an_unused_option_is_a_warning(options: dict[str, str], want: list[str])
     assert all("did you mean word" in notice.message for notice in run.notices)
 
 
+COUNT = {"count": {"type": "integer", "default": "3"}, "mode": {"enum": ["fast", "slow"]}}
+READS_COUNT = act("first", "{{ .Options.count }}")
+
+
+def test_templates_see_the_default_of_a_declared_option() -> None:
+    artifacts = {"a": {"keyValue": {"count": "{{ .Options.count }}"}}}
+    manifest = blueprint(READS_COUNT, options=COUNT, outputArtifacts=artifacts)
+    run = run_manifest(manifest)
+    assert run.artifacts["a"]["keyValue"] == {"count": "3"}
+    run = run_manifest(manifest, options={"count": "4"})
+    assert run.artifacts["a"]["keyValue"] == {"count": "4"}
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        ({"count": "many"}, "Option count of action go must be an integer, found 'many'"),
+        ({"cuont": "1"}, "Action go has no option cuont; did you mean count?"),
+        ({"other": "1"}, "Action go has no option other; its options are count, mode"),
+        ({"mode": "fats"}, "Option mode of action go must be one of fast, slow, found 'fats'"),
+    ],
+)
+def test_options_that_contradict_declarations_are_refused_before_the_first_phase(
+    options: dict[str, str], want: str
+) -> None:
+    run = run_manifest(blueprint(READS_COUNT, options=COUNT), options=options)
+    (problem,) = problems_of(run)
+    assert problem.startswith(want)
+    assert run.progress.error is not None
+    assert run.progress.error.reason == "OptionInvalid"
+    assert _ACTED == []
+
+
+def test_a_missing_required_option_is_reported_once() -> None:
+    declared = {"who": {"required": True, "description": "Person to greet"}}
+    run = run_manifest(blueprint(act("first", "{{ .Options.who }}"), options=declared))
+    want = "Action go requires the option who (Person to greet), but it is not given"
+    assert problems_of(run) == [want]
+    assert _ACTED == []
+
+
+def test_options_that_another_action_declares_are_accepted() -> None:
+    manifest = blueprint(READS_COUNT, options=COUNT)
+    manifest["actions"]["back"] = {"phases": [act("p")], "options": {"speed": {}}}
+    run = run_manifest(manifest, options={"speed": "high"})
+    assert [notice.reason for notice in run.notices] == ["OptionUnused"]
+
+
+def test_options_are_declared_in_an_annotation() -> None:
+    manifest = blueprint(READS_COUNT)
+    text = '{"go": {"count": {"type": "integer", "default": "3"}}}'
+    manifest["metadata"]["annotations"] = {"kanister-py.io/options": text}
+    assert problems_of(run_manifest(manifest)) == []
+    (problem,) = problems_of(run_manifest(manifest, options={"count": "x"}))
+    assert problem == "Option count of action go must be an integer, found 'x'"
+
+
 def test_a_missing_declared_secret_is_a_warning() -> None:
     run = run_manifest(blueprint(act("first"), secretNames=["db"]))
     (warning,) = run.notices

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
+from kanister_py.core.blueprints.options import OPTIONS_ANNOTATION, Option, read_annotation
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.kube.objects import LocatedObject, Metadata, objects_at
 from kanister_py.core.kube.parts import mapping_of
@@ -151,6 +152,11 @@ class Action(ApiModel):
     input_artifact_names: Items[str] = Field(
         (), description="Names under which an ActionSet must give artifacts of earlier actions."
     )
+    options: NamedMap[Option] = Field(
+        default_factory=dict,
+        description="Options of the action, by name. If there are none, all options are accepted "
+        "and none is checked.",
+    )
     output_artifacts: NamedMap[Artifact] = Field(
         default_factory=dict,
         description="Artifacts that the action leaves for later ones; their values are templates.",
@@ -275,10 +281,30 @@ def read_partial_blueprint(manifest: LocatedObject) -> tuple[LocatedBlueprint, l
     """Parse an object as a Blueprint as far as possible; also return the problems found."""
     partial = read_partly(Blueprint, manifest.document, manifest.path)
     refused = frozenset(partial.problems)
-    blueprint = partial.value.located_at(manifest) if manifest.document.file else partial.value
+    blueprint, problems_of_options = _with_annotated_options(partial.value, manifest)
+    blueprint = blueprint.located_at(manifest) if manifest.document.file else blueprint
     broken = frozenset(path[:length] for path in refused for length in range(len(path)))
     located = LocatedBlueprint(manifest, blueprint, partial.unknown_keys, refused, broken)
-    return located, list(partial.problems.values())
+    return located, [*partial.problems.values(), *problems_of_options]
+
+
+def _with_annotated_options(
+    blueprint: Blueprint, manifest: LocatedObject
+) -> tuple[Blueprint, list[Problem]]:
+    """Add the options of the annotation to the actions without the field `options`."""
+    text = blueprint.metadata.annotations.get(OPTIONS_ANNOTATION)
+    if text is None:
+        return blueprint, []
+    declared, messages = read_annotation(text, blueprint.actions)
+    actions = {
+        name: action
+        if action.options or name not in declared
+        else action.model_copy(update={"options": declared[name]})
+        for name, action in blueprint.actions.items()
+    }
+    path = ("metadata", "annotations", OPTIONS_ANNOTATION)
+    problems = [manifest.problem(path, message) for message in messages]
+    return blueprint.model_copy(update={"actions": actions}), problems
 
 
 def blueprints_in(documents: Sequence[Document]) -> list[LocatedBlueprint]:

@@ -108,6 +108,11 @@ DOCUMENTS: Final = ReasonGroup(
             "`kanister-py functions list` shows which kind a function has.",
         ),
         Reason(
+            "OptionInvalid",
+            "A required option is missing, or an option does not match its declaration.",
+            "`kanister-py plan` lists the options of an action with their types and defaults.",
+        ),
+        Reason(
             "OptionUnused",
             "An option was given that no template of the action reads.",
             "Correct the name of the option, or leave it out.",

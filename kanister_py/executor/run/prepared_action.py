@@ -22,6 +22,7 @@ from kanister_py.core.actionsets.status import (
 )
 from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.blueprints.analysis import ActionAnalysis
+from kanister_py.core.blueprints.options import open_options
 from kanister_py.core.blueprints.plan import Obstacle, PlanBasis, renderer_of
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.kube.parts import metadata_of
@@ -43,6 +44,7 @@ from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.preflight import (
     ActionRefused,
+    invalid_options,
     invalid_override,
     missing_rights,
     phases_that_need_pods,
@@ -193,6 +195,7 @@ class PreparedAction:
             time,
             parse_workload(recorded),
             recorded.get("object"),
+            action=action,
         )
         params = Params(fetched.facts)
         warnings: tuple[Warned, ...] = ()
@@ -261,7 +264,7 @@ class PreparedAction:
         """
         choices, renderer = self._choices(status), self._renderer()
         cluster = self.surroundings.facts or self.surroundings.cluster
-        fetched = fetch_facts(cluster, self.course.spec, time)
+        fetched = fetch_facts(cluster, self.course.spec, time, action=self.course.action)
         self._check(choices, status, renderer, fetched, is_later=is_later)
 
     def _check(
@@ -288,7 +291,11 @@ class PreparedAction:
             # The check adds objects of later phases, which earlier phases must not see.
             Params(fetched.facts),
             self._functions.load,
-            open={**(_OF_CLUSTER if is_later else fetched.open), **over},
+            open={
+                **(_OF_CLUSTER if is_later else fetched.open),
+                **over,
+                **open_options(self.course.action, spec.options),
+            },
             has_all_inputs=True,
             preferred=spec.preferred_version,
         )
@@ -305,6 +312,7 @@ class PreparedAction:
             # Earlier actions may create an object, but cannot complete a reference.
             if not is_later or isinstance(missing.error, InvalidObjectReference)
         ]
+        obstacles += invalid_options(blueprint, spec)
         obstacles += seen.obstacles
         obstacles += phases_that_need_pods(seen, renderer.origin, cluster)
         obstacles += invalid_override(seen, spec)
