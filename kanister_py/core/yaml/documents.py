@@ -133,7 +133,8 @@ def parse_documents(
     templates rendered, the last one is used.
     """
     text = _text_of(source, file)
-    reader = _Reader(text, file, repeated_keys_win)
+    # kubectl reads files line by line, so a block scalar at the end always has its line break.
+    reader = _Reader(text if text.endswith("\n") else f"{text}\n", file, repeated_keys_win)
     try:
         return [Document(file, root) for root in reader.documents() if root.value is not None]
     except yaml.MarkedYAMLError as error:

@@ -99,6 +99,19 @@ class TestKubernetesYaml:
         else:
             assert values != [answer.get("json")]
 
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("a: |\n  one\n  two", "one\ntwo\n"),
+            ("a: >\n  one\n  two", "one two\n"),
+            ("a: |-\n  one", "one"),
+            ("a: |+\n  one\n\n", "one\n\n"),
+            ("a: 'one'", "one"),
+        ],
+    )
+    def test_block_at_the_end_of_a_file_has_a_line_break(self, text: str, value: str) -> None:
+        assert parse_document(text).value == {"a": value}
+
 
 def bomb() -> str:
     lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
