@@ -149,7 +149,8 @@ def _decimal_function(
                 result = operation(result, number)
         except DecimalException as error:
             raise GoError("decimal out of range") from error
-        return float(result)
+        # Go's decimals have no negative zero, while numbers that underflow keep their sign.
+        return float(result) if result else 0.0
 
     signature = "func(...interface{}) float64"
     if not starts_at_zero:
