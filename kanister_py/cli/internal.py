@@ -103,7 +103,7 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
     observed = [resource for resource in composite.get("observedResources") or () if resource]
     required = [resource for resource in composite.get("requiredResources") or () if resource]
     source = ManifestSource(
-        [*required, *observed, xr],
+        [xr, *observed, *required],
         composite.get("requiredSchemas") or [],
         composite.get("credentials") or [],
     )

@@ -177,7 +177,7 @@ def _unreached_function(result: Rendered) -> str | None:
 
 def source_of(inputs: Inputs) -> ManifestSource:
     """Return the objects, schemas and Secrets that functions may request."""
-    objects = (*inputs.required, *inputs.observed, *inputs.xrs)
+    objects = (*inputs.xrs, *inputs.observed, *inputs.required)
     return ManifestSource(with_newer_versions(objects), inputs.schemas, inputs.secrets)
 
 

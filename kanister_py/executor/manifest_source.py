@@ -14,7 +14,10 @@ from kanister_py.core.kube.parts import labels_of, metadata_of
 
 
 class ManifestSource:
-    """Source of objects, OpenAPI schemas and Secrets from manifests. Records all requests."""
+    """Source of objects, OpenAPI schemas and Secrets from manifests. Records all requests.
+
+    Of objects with the same kind and name, the last one counts.
+    """
 
     def __init__(
         self,
@@ -60,13 +63,8 @@ def _place(obj: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _once(objects: Iterable[Data]) -> Iterable[Data]:
-    """Yield each object once. The first one wins if two have the same kind and name."""
-    seen = set()
-    for obj in objects:
-        identity = (obj.get("apiVersion"), obj.get("kind"), *_place(obj))
-        if identity not in seen:
-            seen.add(identity)
-            yield obj
+    """Return each object once. The last one wins if two have the same kind and name."""
+    return {(obj.get("apiVersion"), obj.get("kind"), *_place(obj)): obj for obj in objects}.values()
 
 
 def _is_selected(obj: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:

@@ -49,7 +49,8 @@ def test_a_secret_may_have_string_data() -> None:
     assert source.fetch_secret("n", "t") is None
 
 
-def test_the_first_of_two_manifests_of_an_object_counts() -> None:
+def test_the_last_of_two_manifests_of_an_object_counts() -> None:
     obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
-    source = ManifestSource([obj, {**obj, "spec": {}}])
-    assert source.fetch_resources({"apiVersion": "v1", "kind": "Pod"}) == [obj]
+    last = {**obj, "spec": {}}
+    source = ManifestSource([obj, last])
+    assert source.fetch_resources({"apiVersion": "v1", "kind": "Pod"}) == [last]

@@ -157,15 +157,17 @@ def with_newer_versions(objects: Iterable[Data]) -> list[Data]:
     """Return objects, and copies of EnvironmentConfigs with the newer API version.
 
     Clusters serve both versions with the same content. Functions require the newer one,
-    while manifests may still have the older one.
+    while manifests may still have the older one. The copies come first, so that a manifest of
+    the newer version overrides them.
     """
     listed = list(objects)
     older, newer = (f"apiextensions.crossplane.io/{version}" for version in ("v1alpha1", "v1beta1"))
-    return listed + [
+    copies: list[Data] = [
         {**obj, "apiVersion": newer}
         for obj in listed
         if obj.get("kind") == "EnvironmentConfig" and obj.get("apiVersion") == older
     ]
+    return copies + listed
 
 
 def names_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> bool:
