@@ -43,7 +43,13 @@ from kanister_py.core.compositions.step_inputs import InputRef
 from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageError
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.durations import parse_seconds
-from kanister_py.core.kube.parts import annotations_of, controller_reference, labels_of, spec_of
+from kanister_py.core.kube.parts import (
+    annotations_of,
+    controller_reference,
+    labels_of,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.kube.resources import SECRETS
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
@@ -230,12 +236,16 @@ class CompositeReconciler:
         return Observed(self._composite_for_functions(run), resources, own, details)
 
     def _composite_for_functions(self, run: Reconciliation) -> KubeObject:
-        """Return the composite resource with the changes that precede composed resources."""
+        """Return the composite resource with the changes that precede composed resources.
+
+        As in Crossplane, functions see the condition Responsive in the first reconciliation, too.
+        """
         xr = copy_json(run.xr)
         xr["metadata"].setdefault("labels", {}).setdefault(COMPOSITE, xr["metadata"]["name"])
         spec = xr.setdefault("spec", {})
         target = spec if self._kind.is_legacy else spec.setdefault(MACHINERY_KEY, {})
         target.update(run.machinery)
+        xr["status"] = {**status_of(xr), "conditions": copy_json(run.conditions.as_list())}
         composite: KubeObject = xr
         return composite
 

@@ -39,6 +39,8 @@ class CompositionMismatch(UsageError, reason="CompositionMismatch"):
 
 RENDER_TIME = "2024-01-01T00:00:00Z"
 """Timestamp of all conditions, so that the output of a rendering is always the same."""
+RENDER_RESOURCE_VERSION = "999"
+"""Resource version of the XR that functions see, the same as in Crossplane's render engine."""
 _NOTHING: Data = {}
 
 
@@ -104,30 +106,30 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
 def prepare_xr(
     xr: Data, composition: Composition, observed: Iterable[Data] = (), *, legacy: bool = False
 ) -> Data:
-    """Return an XR as a cluster would have stored it before its pipeline runs.
+    """Return an XR as Crossplane's render engine sends it to functions.
 
-    Adds a UID, the label with its name, and references to its composition, to the
-    composition's revision and to the observed composed resources.
+    Adds a UID, a resource version, the label with the name, the condition Responsive, and
+    references to the composition and to the observed composed resources. The engine selects no
+    revision, so `compositionRevisionRef` is there only if the XR has one.
     """
     metadata = dict(metadata_of(xr))
     if not metadata.get("name"):
         raise CompositionMismatch("the XR has no name")
     if not metadata.get("uid"):
         metadata["uid"] = uid_of_rendered(xr)
+    metadata["resourceVersion"] = RENDER_RESOURCE_VERSION
     labels = dict(labels_of(xr))
     labels.setdefault(COMPOSITE, metadata["name"])
     machinery = dict(machinery_of(xr, legacy=legacy))
     machinery["compositionRef"] = {"name": composition.name}
-    is_pinned = machinery.get("compositionUpdatePolicy") == "Manual"
-    if not (is_pinned and (machinery.get("compositionRevisionRef") or {}).get("name")):
-        machinery["compositionRevisionRef"] = {"name": composition.revision}
     is_namespaced = bool(metadata.get("namespace"))
     refs = resource_refs(_addressed(observed), is_namespaced=is_namespaced)
     if refs:
         machinery["resourceRefs"] = list(refs)
     spec = dict(spec_of(xr))
     spec = {**spec, **machinery} if legacy else {**spec, "crossplane": machinery}
-    return {**xr, "metadata": {**metadata, "labels": labels}, "spec": spec}
+    status = {**status_of(xr), "conditions": _listed(_conditions_of(xr))}
+    return {**xr, "metadata": {**metadata, "labels": labels}, "spec": spec, "status": status}
 
 
 def _addressed(objects: Iterable[Data]) -> list[Data]:

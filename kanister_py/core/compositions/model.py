@@ -39,8 +39,6 @@ from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.retries import Retry
 from kanister_py.core.revisions.identity import (
     COMPOSITION_NAME_LABEL,
-    composition_identity,
-    revision_name,
 )
 from kanister_py.core.revisions.package import parse_package_reference
 from kanister_py.core.yaml.documents import Document, Path, nearest, shown, text_of_path
@@ -140,8 +138,6 @@ class Composition(NamedTuple):
     annotations: Mapping[str, str] = _NONE
     connection_secrets_namespace: str = ""
     notices: tuple[Notice, ...] = ()
-    revision: str = ""
-    """Name of the CompositionRevision, or the one that a cluster would create."""
 
 
 def parse_composition(document: Document) -> Composition:
@@ -240,9 +236,7 @@ def _composition(
     written = {key: part for key, part in value["spec"].items() if part is not None}
     name, labels = read.metadata.name, read.metadata.labels
     if read.kind == "CompositionRevision":
-        revision, name = name, labels.get(COMPOSITION_NAME_LABEL) or name
-    else:
-        revision = revision_name(name, composition_identity(written, labels))
+        name = labels.get(COMPOSITION_NAME_LABEL) or name
     target = read.spec.composite_type_ref
     is_resources_mode = _mode_of(written) == "Resources"
     return Composition(
@@ -256,7 +250,6 @@ def _composition(
         read.metadata.annotations,
         read.spec.write_connection_secrets_to_namespace,
         notices,
-        revision,
     )
 
 

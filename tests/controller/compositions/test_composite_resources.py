@@ -55,6 +55,20 @@ def test_a_composite_resource_is_composed_and_ready(harness: Harness) -> None:
         assert owner["uid"] == xr["metadata"]["uid"]
 
 
+def test_functions_see_the_circuit_condition_in_the_first_reconcile(harness: Harness) -> None:
+    obj = composition()
+    source = obj["spec"]["pipeline"][0]["input"]["inline"]
+    source["template"] = (
+        "{{ $condition := index .observed.composite.resource.status.conditions 0 }}"
+        '{{ if ne $condition.reason "WatchCircuitClosed" }}{{ fail "no condition" }}{{ end }}'
+        f"{source['template']}"
+    )
+    harness.apply(obj)
+    harness.apply(bucket())
+    harness.until(harness.is_ready)
+    assert not [event for event in harness.events if event.startswith("Warning")]
+
+
 def test_the_first_reconcile_makes_as_few_writes_as_possible(harness: Harness) -> None:
     harness.apply(composition())
     harness.until(lambda: len(harness.cluster.list(COMPOSITION_REVISIONS).items) == 1)
