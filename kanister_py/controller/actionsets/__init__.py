@@ -1,1 +1,1 @@
-"""ActionSets: their runs on a cluster."""
+"""Controller for ActionSets: starts, resumes and reports their runs, and cleans up after them."""

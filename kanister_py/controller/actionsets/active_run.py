@@ -1,4 +1,4 @@
-"""Active runs: the state that a process holds for a running ActionSet."""
+"""Active runs: the state that this process keeps for each ActionSet that it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Host:
-    """Host of one run: its key is in the queue whenever a timer of the run is due."""
+    """Host of one run. Queues the key of the ActionSet when a timer of the run is due."""
 
     key: ObjectKey
     queue: WorkQueue[ObjectKey]
@@ -38,7 +38,7 @@ class Host:
 
 
 class _DesiredState(NamedTuple):
-    """State that an ActionSet's spec asks for."""
+    """State that the spec or the deletion of an ActionSet requests."""
 
     is_cancelled: bool
     is_suspended: bool
@@ -47,7 +47,7 @@ class _DesiredState(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ActiveRun:
-    """A run that this process carries out."""
+    """A run that this process executes, with its status writer and its host."""
 
     uid: str
     subject: Subject
@@ -60,7 +60,7 @@ class ActiveRun:
     is_cancelled: bool = False
 
     def needs_update(self, cached: CachedActionSet | None) -> bool:
-        """Return whether `update` has anything to do; most changes are the run's own writes."""
+        """Return whether `update` has anything to do. Usually not: most changes are own writes."""
         desired = self._desired(cached)
         return (
             self.host.is_due
@@ -70,9 +70,9 @@ class ActiveRun:
         )
 
     def update(self, cached: CachedActionSet | None) -> None:
-        """Apply the spec to the run, make due calls of timers, and write late progress.
+        """Apply the spec to the run, process its due timers, and write deferred progress.
 
-        The caller holds the run's lock.
+        The caller must hold the run's lock.
         """
         self._apply(self._desired(cached))
         if self.host.is_due:

@@ -1,8 +1,8 @@
 """Queues of ActionSets that share a concurrency key or a limit.
 
 ActionSets of one namespace with the same `kanister-py.io/concurrency-key`, as an annotation or
-a label, run one at a time, the oldest first. A limit bounds how many ActionSets with an action
-of a Blueprint run at once, in one or in all namespaces.
+a label, run one at a time, oldest first. A limit restricts how many ActionSets with an action
+of a Blueprint run at once, in one namespace or in all together.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def queues_of(
     limits: Iterable[Limit],
     actions: Iterable[tuple[str, str, str]],
 ) -> Queues:
-    """Return the queues of an ActionSet; an action is a namespace, a Blueprint and a name."""
+    """Return the queues of an ActionSet. An action is (namespace of Blueprint, Blueprint, name)."""
     own = (Queue(key.namespace, concurrency_key),) if concurrency_key else ()
     pairs = tuple(actions)
     return (
@@ -98,7 +98,7 @@ def queues_of(
 
 
 class _Place(NamedTuple):
-    """Place in a queue: first the running ones, then by age."""
+    """Sort key in a queue: running ActionSets come first, then the oldest."""
 
     is_waiting: bool
     since: datetime
@@ -109,7 +109,8 @@ class Concurrency:
     """All queues and the ActionSets in them.
 
     All queues have the same order, so the first waiting ActionSet waits only for running ones.
-    That excludes deadlocks. Call `leave` for each ActionSet that has ended or is gone.
+    That excludes deadlocks. Call `leave` for each ActionSet that has ended or was deleted.
+    Thread-safe.
     """
 
     def __init__(self, limits: Sequence[Limit] = ()) -> None:
@@ -157,7 +158,11 @@ class Concurrency:
         return None
 
     def leave(self, key: ObjectKey) -> list[ObjectKey]:
-        """Remove an ActionSet from its queues; return those whose place has changed."""
+        """Remove an ActionSet from its queues.
+
+        Returns the ActionSets to reconcile: those that may start now, and those that waited
+        directly for this one.
+        """
         if key not in self._queues_of:
             return []
         with self._lock:

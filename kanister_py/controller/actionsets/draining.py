@@ -15,7 +15,7 @@ _CHECK_SECONDS: Final = 0.05
 
 
 class Drain:
-    """Wait of a stopping controller for its phases, and its log messages."""
+    """Wait of a stopping controller for phases that cannot be resumed, and its log messages."""
 
     def __init__(self, clock: Clock, why: str, most_seconds: float) -> None:
         self._clock = clock
@@ -38,7 +38,7 @@ class Drain:
         self._log_start(reconciler.at_work.phases, reconciler.at_work.untouchable)
         are_all_draining = reconciler.drain()
         while self._seconds < self._most_seconds and is_still_leader():
-            # Counted after the call to `drain`: a run that is draining starts no further phase.
+            # Count after the call to `drain`, because a draining run starts no further phase.
             is_at_work = reconciler.at_work.untouchable or reconciler.has_unreported_ends
             if are_all_draining and not is_at_work:
                 break

@@ -47,7 +47,7 @@ _MAX_REPORTED: Final = 10_000
 _RETRY: Final = RetryRule(limit=8, backoff_seconds=1.0, factor=3.0, max_backoff_seconds=600.0)
 _RETRY_LATER: Final = PassResult(has_failed=True)
 _MAX_AGE: Final = timedelta(minutes=10)
-"""The oldest end for which a notice is sent, for instance after a restart."""
+"""Maximum age of the end of a run for a notice. After a restart, older ends are not reported."""
 
 
 @dataclass(slots=True, frozen=True, eq=False, repr=False)
@@ -94,7 +94,10 @@ class FailureNotices:
         self._loop.close()
 
     def on_end(self, obj: KubeObject, ended: Ended, *, was_failing: bool) -> None:
-        """Queue a notice of a run that ended. Called for every change of its object."""
+        """Queue a notice for a run that ended, if it is news.
+
+        May be called repeatedly for one run, because it is called for every change of its object.
+        """
         age = self._tools.clock.now() - ended.ended_at
         reason, phase = ("", "") if ended.is_complete else reason_of_end(obj)
         is_news = was_failing if ended.is_complete else reason != CANCELLED

@@ -1,4 +1,4 @@
-"""The part of the controller that runs ActionSets: their watch, their queues, their workers."""
+"""The part of the controller that runs ActionSets: its watches, queues, threads and settings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SERVICE_ACCOUNT_ANNOTATION: Final = "kanister-py.io/service-account"
 
 
 class ActionSets:
-    """ActionSets as a part of the controller, which runs them for as long as it leads."""
+    """Part of the controller that runs ActionSets while this process is the leader."""
 
     def __init__(
         self,
@@ -156,16 +156,17 @@ class ActionSets:
         if isinstance(cached, Ended):
             had_failed = record_end(obj, cached, self._tools.metrics)
             if self._notices is not None:
-                # The first list has no order, so a failure in it may be newer than this end.
+                # The first list is not in order of time: an earlier failure may be newer.
                 has_order = self.store.has_synced
                 self._notices.on_end(obj, cached, was_failing=had_failed and has_order)
         return cached
 
     def _surroundings(self, namespace: str, service_account: str) -> Surroundings:
-        """Return the surroundings of a run; the account is that of its ActionSet, if it names one.
+        """Return the surroundings of a run, confined unless it is in the home namespace.
 
-        A run that acts as another account reads everything under that account: it sees nothing
-        from caches that were filled with the controller's rights.
+        It acts as the ServiceAccount of its ActionSet or else of its namespace, if one is named.
+        It then reads everything as that account, and not from caches that were filled with the
+        controller's rights.
         """
         surroundings = self._shared_surroundings(namespace)
         account = service_account or self._account_of(namespace)
@@ -180,7 +181,7 @@ class ActionSets:
         return confined(surroundings, confinement, self._grants)
 
     def _account_of(self, namespace: str) -> str:
-        """Return the account that the annotation of a namespace names; empty for none."""
+        """Return the ServiceAccount in the annotation of a namespace; empty if there is none."""
         if not self._settings.impersonates:
             return ""
         obj = self._namespaces.get(NAMESPACES, namespace)
@@ -203,7 +204,8 @@ class ActionSets:
             self._effects,
             checks_access=self._settings.checks_access,
             stores=self._stores,
-            # The cache serves only facts of templates: phases change Namespaces and wait for them.
+            # Use the cache only for facts of templates. Phases change Namespaces and wait for the
+            # result, so they need current ones.
             facts=self._namespaces.as_cluster(),
         )
 

@@ -33,11 +33,11 @@ from kanister_py.ports.function import OnRestart
 
 _MAX_PARSED: Final = 256
 _FRESH_SECONDS: Final = 1.0
-"""How long a Blueprint that was read is shared with runs that were waiting before the read."""
+"""How long after its start a read of a Blueprint is shared with further runs."""
 _PACE_SECONDS: Final = 0.05
 """Shortest time between two reads of a Blueprint. Runs that start in between share one read."""
 _MAX_AWAITED: Final = 2
-"""Reads of other threads to wait for: the current one, which may be too old, and the next."""
+"""Number of reads by other threads to wait for. The current one may be too old, the next is not."""
 
 
 class Planned(NamedTuple):
@@ -64,10 +64,10 @@ class _Parsed(NamedTuple):
 
 
 class Planner:
-    """Planner of runs, with the Blueprints as they are when a run starts.
+    """Planner of runs. Reads the Blueprints from the cluster when a run starts.
 
     Runs that start together share one read of a Blueprint. The read begins after their
-    ActionSets were seen, so that no run gets a Blueprint older than its ActionSet.
+    ActionSets were seen, so that no run gets a Blueprint older than its ActionSet. Thread-safe.
     """
 
     def __init__(
@@ -171,9 +171,9 @@ class Planner:
                 self._changed.notify_all()
 
     def _await_turn(self, key: ObjectKey, seen_at: float) -> _Parsed | None:
-        """Return a read of a Blueprint that is new enough; None if the caller has to read.
+        """Return a Blueprint that was read recently enough, or None if the caller has to read it.
 
-        A failed read has no result to share, so a thread waits for at most two reads of others.
+        A failed read has no result to share, so a thread waits for at most two reads by others.
         """
         came_at, awaited = self._clock.monotonic(), 0
         with self._changed:
@@ -234,7 +234,7 @@ class Planner:
                     choice = self._functions.choose_again(phase.func, version)
                     code = self._functions.load(choice.chosen)
                 except KanisterError:
-                    # The run itself reports a function that cannot be loaded, with its phase.
+                    # The run itself reports functions that cannot be loaded, with their phases.
                     continue
                 if code.on_restart is OnRestart.ADOPT:
                     return True

@@ -21,7 +21,10 @@ _UNAVAILABLE: Final = "PhaseLinesUnavailable"
 
 
 class PodLogLines:
-    """Reader of log lines from the logs of all replicas, which may have led in turn."""
+    """Reader of an ActionSet's lines in the logs of all replicas, as each may have been the leader.
+
+    Only logs in JSON format contain the fields that are needed.
+    """
 
     def __init__(self, cluster: Cluster, namespace: str = "") -> None:
         self._cluster = cluster
@@ -29,6 +32,7 @@ class PodLogLines:
         self._read: dict[tuple[str, bool], int] = {}
 
     def new_lines(self, actionset: KubeObject) -> Iterator[PrintedLine]:
+        """Yield the lines since the last call, in order of time. Use one reader per ActionSet."""
         lines: list[PrintedLine] = []
         pods = self._pods(partition_of(actionset))
         for pod in pods:
@@ -37,7 +41,7 @@ class PodLogLines:
             if has_former:
                 lines += self._lines_of(pod, actionset, previous=True)
             lines += self._lines_of(pod, actionset, previous=False)
-        # Replicas lead one after the other, so the times give the order.
+        # Only one replica leads at a time, so sorting by time gives the right order.
         yield from sorted(lines, key=lambda line: sort_key_of_time(line.time))
 
     def _pods(self, partition: str) -> list[KubeObject]:

@@ -1,7 +1,7 @@
 """ActionSets in the cache: active ones completely, ended ones reduced to a few fields.
 
-Clusters contain thousands of ActionSets that ended long ago. The cache keeps only the fields
-of these that their deletion depends on.
+Clusters contain thousands of ActionSets that ended long ago. Of these, the cache keeps only the
+fields that their deletion depends on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ScheduledTime(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An ActionSet that has ended, reduced to the needed fields."""
+    """An ActionSet that has ended, reduced to the fields that the cleanup needs."""
 
     uid: str
     is_complete: bool
@@ -73,7 +73,10 @@ CachedActionSet: TypeAlias = Live | Ended
 
 
 def cached_form(obj: KubeObject, clock: Clock | None = None) -> CachedActionSet:
-    """Return the cached form of an ActionSet, read at this moment if there is a clock."""
+    """Return the form of an ActionSet in the cache.
+
+    With a `clock`, `seen_at` is the current time. The managed fields are removed from `obj`.
+    """
     status = obj.get("status")
     state = status.get("state") if isinstance(status, dict) else None
     if state in _ENDS:
@@ -102,7 +105,7 @@ def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
 
 
 def action_labels_of(obj: KubeObject) -> tuple[ActionLabels, ...]:
-    """Return the labels of metrics for each action."""
+    """Return the metric labels of each action."""
     spec, namespace = obj.get("spec"), namespace_of(obj)
     labels = labels_of(obj)
     schedule = str(labels.get(SCHEDULE_LABEL) or labels.get(RETENTION_LABEL) or "")
@@ -178,7 +181,7 @@ def _made_for(obj: KubeObject) -> ScheduledTime | None:
 
 
 def _ttl_of(spec: Mapping[str, Any], is_complete: bool) -> int | None:
-    """Return for how long an ended ActionSet is kept; failures may have a separate time."""
+    """Return for how many seconds an ended ActionSet is kept, or None. Failures have their own."""
     seconds = spec.get("ttlSecondsAfterFinished")
     if not is_complete and spec.get("ttlSecondsAfterFailure") is not None:
         seconds = spec["ttlSecondsAfterFailure"]

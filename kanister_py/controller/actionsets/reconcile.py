@@ -1,6 +1,6 @@
 """Reconciling an ActionSet.
 
-A run can be resumed from the object's status, so a pass needs nothing from the one before.
+A run can be resumed from the object's status, so a pass needs no state of earlier passes.
 In addition to its spec, these keys of an ActionSet control a run:
 
     kanister-py.io/concurrency-key   (annotation or label) runs with the same key run one at a
@@ -96,7 +96,7 @@ class ActionSetReconciler:
     def on_change(
         self, key: ObjectKey, old: CachedActionSet | None, new: CachedActionSet | None
     ) -> None:
-        """Queue an ActionSet that has changed, and others that may start because of the change."""
+        """Queue an ActionSet that has changed, and ActionSets that may start because of that."""
         concurrency = self._concurrency
         if isinstance(new, Live):
             queues = concurrency.queues_for(key, new)
@@ -156,13 +156,14 @@ class ActionSetReconciler:
         if not is_done and active.needs_update(cached):
             with run.locked(_LOCK_TIMEOUT_SECONDS) as is_ours:
                 if not is_ours:
-                    # The run is writing its status. Other ActionSets must not wait for that.
+                    # The run is writing its status. Do not block this thread in the meantime.
                     self._queue.add_after(key, _RETRY_SECONDS)
                     return
                 active.update(cached)
             is_done = run.is_done
         if is_done:
-            # The final status is written before all reports of the end are made.
+            # The status is final before all reports of the end are made. The run holds its lock
+            # until then, so wait for the lock once.
             with run.locked(_LOCK_TIMEOUT_SECONDS) as is_ours:
                 pass
             if is_ours:
@@ -181,7 +182,7 @@ class ActionSetReconciler:
         self._forget(key, active)
 
     def _forget(self, key: ObjectKey, active: ActiveRun) -> None:
-        """Drop a run that must not be resumed, and queue the ActionSets that waited for it."""
+        """Remove a run that must not be resumed, and queue the ActionSets that waited for it."""
         with self._lock:
             self._ended[key] = active.uid
             self._active.pop(key, None)
@@ -189,7 +190,7 @@ class ActionSetReconciler:
         if cached is None:
             self._queue.drop(key)
         if not isinstance(cached, Live) or cached.uid != active.uid:
-            # The watch has reported the end or the deletion already.
+            # The watch has already reported the end or the deletion.
             with self._lock:
                 self._ended.pop(key, None)
             if isinstance(cached, Live):
@@ -199,7 +200,10 @@ class ActionSetReconciler:
         self._queue.forget(key)
 
     def _leave(self, key: ObjectKey, active: ActiveRun) -> None:
-        """Drop a run that could not continue, and resume it later from the written status."""
+        """Remove a run that cannot continue in this process.
+
+        If this process is still the leader, it resumes the run later from the written status.
+        """
         run, queue = active.run, self._queue
         error = run.error
         if self._is_draining or not self._may_act():
@@ -331,9 +335,9 @@ class ActionSetReconciler:
     # Waiting for other ActionSets and for permissions
 
     def _waits(self, key: ObjectKey, cached: Live, writer: StatusWriter, planned: Planned) -> bool:
-        """Return whether an ActionSet has to wait for others, and write that into its status."""
+        """Return whether an ActionSet has to wait for others. If so, its status says for which."""
         if cached.is_deleted or cached.is_suspended:
-            # It must not block others. It enters its queues when it is resumed.
+            # It must not block others. A suspended one enters its queues when it is resumed.
             return False
         queues = self._concurrency.queues_for(key, cached)
         if not queues:
@@ -353,7 +357,7 @@ class ActionSetReconciler:
     def _is_gone(self, key: ObjectKey, cached: Live) -> bool:
         """Return whether an ActionSet was deleted or has ended during this pass.
 
-        It leaves its queues then. A later deletion is handled by `on_change`.
+        If so, it is removed from its queues. `on_change` handles a later deletion.
         """
         now = self._store.get(key)
         if isinstance(now, Live):
@@ -378,7 +382,7 @@ class ActionSetReconciler:
     def _write_waiting(
         self, writer: StatusWriter, status: Status, reason: str, message: str
     ) -> bool:
-        """Write the condition Waiting; returns False if it is written already."""
+        """Write the condition Waiting. Returns False if the status already has it."""
         condition = status.condition(WAITING)
         if condition is not None and condition.message == message:
             return False
@@ -398,7 +402,7 @@ class ActionSetReconciler:
         return self._for_all_runs(ActionSetRun.drain)
 
     def abort(self) -> None:
-        """Stop all runs, and leave everything as it is."""
+        """Stop all runs without recording anything, so that another process can resume them."""
         self._is_draining = True
         self._for_all_runs(ActionSetRun.abort)
 

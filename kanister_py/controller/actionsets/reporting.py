@@ -102,7 +102,7 @@ class RunReporting(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class RunReporter:
-    """Reporter of one run. It is called in order, and must not delay the run.
+    """Reporter of one run. Reports must not delay the run, which holds its lock during outcomes.
 
     The start of an action and of its first phase are one event, as are the end of the last
     phase and of the ActionSet.
@@ -121,9 +121,9 @@ class RunReporter:
     """Sources of log lines, by the names of the action and the phase."""
     _resolved: set[int] = field(default_factory=set)
     _launched: set[int] = field(default_factory=set)
-    """Actions whose start is reported with that of their first phase."""
+    """Launched actions whose start has not been reported. It is reported with the first phase."""
     _ended: tuple[str, str] = ("", "")
-    """The end of the last phase, which is reported with that of the ActionSet."""
+    """Event of the last phase that ended, if it is reported together with the ActionSet's end."""
 
     # Lines of phases
 
@@ -387,7 +387,7 @@ def _seconds(start: datetime | None, end: datetime) -> float | None:
 
 
 def _is_last(status: Status) -> bool:
-    """Return whether no phase is left that is reported before the end of the ActionSet."""
+    """Return whether all phases have ended, so that only the end of the ActionSet remains."""
     return status.totals.open_actions == 0 or all(
         action.completion_time is not None
         or (

@@ -31,7 +31,10 @@ WAITING: Final = "Waiting"
 
 
 class RunStarter:
-    """Maker of runs. `surroundings` returns the cluster and workers for runs of a namespace."""
+    """Maker of runs.
+
+    `surroundings` is called with the namespace and the requested ServiceAccount of a run.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class RunStarter:
         self._surroundings = surroundings
 
     def writer_of(self, key: ObjectKey, obj: KubeObject) -> StatusWriter:
-        """Return a writer of the status of an ActionSet, which is queued to write progress."""
+        """Return a writer of an ActionSet's status. It queues `key` to write progress later."""
         return self._writers.of(obj, lambda seconds: self._queue.add_after(key, seconds))
 
     def plan(self, obj: KubeObject, seen_at: float) -> Planned:
@@ -71,7 +74,7 @@ class RunStarter:
     def make_run(
         self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, planned: Planned
     ) -> ActiveRun:
-        """Return the run of an ActionSet, which has not begun yet."""
+        """Build the run of an ActionSet. The caller begins it."""
         metadata = obj["metadata"]
         course, status = planned.course, planned.status
         is_deleted = bool(metadata.get("deletionTimestamp"))

@@ -1,13 +1,13 @@
-"""Status of ActionSets in the cluster, and its only writer.
+"""Writer of the status of ActionSets in the cluster.
 
-With a status subresource, the status is written there. Kanister's own definitions have none:
-the status is then written with the object, and fields that Kanister lacks would be pruned.
-They go into the annotation `kanister-py.io/status`.
+If the CRD has a status subresource, the status is written there. Kanister's own CRD has none, and
+prunes fields that it does not define. The status is then written with the object, and our
+additional fields are written to the annotation `kanister-py.io/status`.
 
 A run writes when a phase starts or ends. The choice of versions is written with the start of
 the first phase, and the end of a phase with the start of the next, unless there is cleanup in
-between. An ActionSet of one phase takes two writes, each further phase one or two more, and a
-finalizer two if one is needed.
+between. An ActionSet with one phase takes two writes. Each further phase takes one or two more,
+and a finalizer takes two if one is needed.
 """
 
 from __future__ import annotations
@@ -53,20 +53,21 @@ _LOG: Final = logging.getLogger(__name__)
 
 FINALIZER: Final = "kanister-py.io/cleanup"
 PROGRESS_SECONDS: Final = 5.0
-"""Shortest interval of writes that contain only the progress of a phase."""
+"""Minimum interval between writes that only contain the progress of a phase."""
 
 _RETRY: Final = RetryRule(NO_LIMIT, 0.1, 2.0, 10.0)
 
 
 class StatusWriter:
-    """Writer of the status of one ActionSet, in order, as the journal of its run.
+    """Writer of the status of one ActionSet. It is the journal of the run.
 
     Every write replaces the version that the last write returned. If another client has changed
     other fields in between, the write is repeated on the new version. If it has changed the
-    status, another controller is active, and this writer stops. Every status except a pending
-    one records the partition, so that the first write of a run claims it. If the object is gone
-    before that, no phase may start. Later writes to a deleted object are ignored: its run is
-    cancelled, and must still clean up.
+    status, another controller is active, and this writer stops.
+
+    Every status except a pending one records the partition, so the first write of a run claims
+    the ActionSet. If the object was deleted before that, no phase may start. Later writes to a
+    deleted object are ignored, because its run is cancelled but must still clean up.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class StatusWriter:
 
     @property
     def has_due_write(self) -> bool:
-        """Whether a status waits to be written, and enough time has passed since the last write."""
+        """Whether a deferred status may be written, because the last write is long enough ago."""
         is_due = self._clock.monotonic() - self._wrote_at >= PROGRESS_SECONDS
         return self._deferred is not None and self._has_written and is_due
 
@@ -123,7 +124,8 @@ class StatusWriter:
     ) -> None:
         """Write the status after an outcome, or defer it to the next write.
 
-        Raises `JournalUnwritable` also if the ActionSet was deleted before its first phase.
+        Raises `JournalUnwritable` if it cannot be written, or if the ActionSet was deleted before
+        its first phase.
         """
         with self._lock:
             if isinstance(outcome, Begun):
@@ -133,7 +135,7 @@ class StatusWriter:
                 return
             if status.state not in FINAL:
                 if isinstance(outcome, Begun | Launched):
-                    # No phase has started, so another controller can start from the beginning.
+                    # Defer it: no phase has started, so another controller can begin again.
                     return
                 if isinstance(outcome, PhaseProgressed):
                     left = self._wrote_at + PROGRESS_SECONDS - self._clock.monotonic()
@@ -202,9 +204,9 @@ class StatusWriter:
     def _write_once(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
     ) -> None:
-        """Write once, and after a conflict on the current version.
+        """Write once. After a conflict, read the current version and write again.
 
-        Raises transient errors as they are, and other errors as `JournalUnwritable`.
+        Raises transient errors unchanged, and other errors as `JournalUnwritable`.
         """
         while not self.is_gone:
             try:
@@ -248,9 +250,9 @@ class StatusWriter:
             self._left = left
 
     def _reread(self, data: dict[str, Any] | None, error: KanisterError) -> bool:
-        """Read the current object after a conflict; return whether nothing is left to write.
+        """Read the current object after a conflict. Returns whether nothing is left to write.
 
-        Raises `JournalUnwritable` if another client has changed the status.
+        Raises `JournalUnwritable` if another client has changed the status or the partition.
         """
         try:
             current = find(
@@ -264,7 +266,7 @@ class StatusWriter:
             return True
         current_status = read_valid_status(current)
         if data is not None and current_status == parse_status(data):
-            # The write had succeeded, and only its response was lost.
+            # An earlier attempt has written it, but its response was lost.
             self._keep(current, data)
             return True
         if partition_of(current) != self._partition:
@@ -386,8 +388,8 @@ _SLIM: Final = frozenset({*_IDENTITY, "generation", "finalizers", "deletionTimes
 def _slim(obj: KubeObject) -> tuple[dict[str, Any], KubeObject]:
     """Return the metadata that later writes need, and the object reduced to its status.
 
-    The metadata only shows whether there are annotations. The status is only compared after a
-    conflict.
+    The annotations in the metadata are empty: only their presence matters. The status is kept for
+    comparisons after a conflict.
     """
     metadata = obj["metadata"]
     slim = {key: metadata[key] for key in metadata if key in _SLIM}

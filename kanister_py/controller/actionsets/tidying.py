@@ -1,7 +1,7 @@
 """Cleanup after ended ActionSets: remaining pods, finalizers, and deletion when they expire.
 
 The oldest ActionSets beyond a limit are deleted as well. The parent of an active ActionSet is
-kept until that one has ended.
+kept until its child has ended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tidying:
         self._chores = chores
         self._refused = refused
         self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
-        """Returns whether this process carries out a run of an ActionSet."""
+        """Returns whether this process is running an ActionSet."""
 
     def add(self, key: ObjectKey) -> None:
         """Queue an ActionSet that has ended."""
@@ -56,7 +56,10 @@ class Tidying:
         self._chores.drop(key)
 
     def sweep(self, key: ObjectKey, uid: str, status: Status) -> None:
-        """Delete the remaining pods of a run's attempts, in all namespaces of its objects."""
+        """Delete the remaining pods of a run's attempts.
+
+        All namespaces are searched or, if that is forbidden, those of the run and its objects.
+        """
         keys = sorted(run_keys(uid, status))
         namespaces = {key.namespace}
         for action in status.actions:
@@ -66,7 +69,7 @@ class Tidying:
     # ActionSets that have ended
 
     def tidy(self, key: ObjectKey) -> None:
-        """Finish the cleanup of an ended ActionSet, and delete it when its time is over."""
+        """Finish the cleanup of an ended ActionSet, and delete it when its TTL has passed."""
         cached = self._store.get(key)
         if not isinstance(cached, Ended):
             return
@@ -106,7 +109,8 @@ class Tidying:
     def _is_noted(self, key: ObjectKey, cached: Ended) -> bool:
         """Return whether the status of its schedule records that an ActionSet was created.
 
-        Until then the ActionSet must exist, or the schedule would run a second time for its time.
+        Until then the ActionSet must exist, or its schedule would create another one for the same
+        due time.
         """
         if cached.made_for is None:
             return True
@@ -141,10 +145,11 @@ def parents_of_active(sets: Iterable[tuple[ObjectKey, CachedActionSet]]) -> froz
 def surplus(
     sets: Mapping[ObjectKey, CachedActionSet], newest: int, needed: frozenset[ObjectKey]
 ) -> list[ObjectKey]:
-    """Return the ended ActionSets beyond the newest ones of each blueprint, the oldest first.
+    """Return the ended ActionSets beyond the `newest` ones of each Blueprint, oldest first.
 
-    An ActionSet of several blueprints counts for each of them, and is returned only if it is
-    beyond the newest of all. Records of a schedule's backups are left to that schedule.
+    An ActionSet of several Blueprints counts for each of them, and is returned only if it is
+    surplus for all of them. ActionSets in `needed` are not returned, nor are records of backups,
+    which the retention of their schedule deletes.
     """
     by_blueprint: dict[tuple[str, str], list[tuple[datetime, ObjectKey]]] = {}
     for key, ended in sets.items():

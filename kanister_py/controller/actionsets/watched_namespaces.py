@@ -1,4 +1,4 @@
-"""Namespaces from a watch cache, because most ActionSets act on a Namespace."""
+"""Reads of Namespaces from a watch cache, because most ActionSets act on a Namespace."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 
 
 class WatchedNamespaces:
-    """Cluster that reads Namespaces from a watch cache, which the first read starts.
+    """Cluster that reads Namespaces from a watch cache, which is started by the first read.
 
-    Namespaces that are not in the cache are read from the API server, as are all of them if
-    they may not be watched. The cache may be slightly outdated, which is harmless: unlike
+    A Namespace that is not in the cache is read from the API server. Without the right to list
+    Namespaces, all of them are. The cache may be slightly outdated, which is harmless: unlike
     Blueprints, Namespaces are not edited right before a run. Returned objects are shared and
-    must not be changed.
+    must not be modified.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
