@@ -1,1 +1,1 @@
-"""Machine: watches, queues, Leases, conditions and events, for controllers of every kind."""
+"""Infrastructure of all parts of the controller: queues, Leases, events, metrics and status."""

@@ -1,4 +1,4 @@
-"""Circuit breakers: functions that do not answer are tried by one call at a time."""
+"""Circuit breakers: a function that does not respond is only called by one trial at a time."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _LOG: Final = logging.getLogger(__name__)
 
 _FAILURES: Final = 3
 _NEW_SECONDS: Final = 4.0
-"""A revision that never answered is paused after one call that failed after this long."""
+"""A revision that has never responded is paused after a single call that took this long."""
 _LEAST_SECONDS: Final = 1.0
-"""How long a function must have failed before it is paused. Replacing its pod takes less."""
+"""Minimum duration of failures before a function is paused. Replacing its pod takes less."""
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 4.0
 _TRIAL_SECONDS: Final = 4.0
-"""Shortest timeout of a trial call. It is short, so that a hanging call blocks no further trial."""
+"""Minimum timeout of a trial call. It is short, because no other trial starts before its end."""
 _LONGEST_TRIAL_SECONDS: Final = 64.0
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class FunctionPaused(FunctionCallError, TransientError, reason="FunctionPaused"):
-    """A function has not answered several times, and is not called for a moment."""
+    """A function has not responded to several calls, and is not called for some seconds."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -40,7 +40,7 @@ class _Circuit(Generic[Key]):
 
     failures: int = 0
     since: float = 0.0
-    """The time of the first of the consecutive failures."""
+    """Monotonic start of the first of the consecutive calls that failed."""
     why: str = ""
     is_open: bool = False
     pause_seconds: float = _FIRST_PAUSE_SECONDS
@@ -54,8 +54,8 @@ class _Circuit(Generic[Key]):
 class Breakers(Generic[Key]):
     """Circuit breakers of function revisions, and the composite resources that wait for them.
 
-    All waiting keys are queued again as soon as the function answers. Until then one of them
-    is queued every few seconds, and its call is the trial call.
+    All waiting keys are queued again as soon as the function responds. Until then, one of them
+    is queued every few seconds, and its call is the trial call. Thread-safe.
     """
 
     def __init__(self, clock: Clock, timers: TimerService, requeue: Callable[[Key], None]) -> None:
@@ -65,9 +65,9 @@ class Breakers(Generic[Key]):
         self._lock = Lock()
         self._circuits: dict[str, _Circuit[Key]] = {}
         self._slowest: dict[str, float] = {}
-        """The longest time that each revision took for an answer."""
+        """Maximum response time of each revision. Contains all revisions that have responded."""
         self._proven: set[str] = set()
-        """Functions whose most recently called revision has answered before."""
+        """Functions whose most recently called revision has responded at least once."""
 
     @property
     def open_count(self) -> int:
@@ -75,7 +75,10 @@ class Breakers(Generic[Key]):
             return sum(circuit.is_open for circuit in self._circuits.values())
 
     def why_paused(self, revision: str) -> str:
-        """Return why a revision may not be called now; empty if it may, also as a trial."""
+        """Return why a revision may not be called now, or an empty text if it may.
+
+        If a trial call is due, an empty text is returned once: the caller must make the call.
+        """
         with self._lock:
             circuit = self._circuits.get(revision)
             if circuit is None or not circuit.is_open:
@@ -88,8 +91,8 @@ class Breakers(Generic[Key]):
     def trial_seconds(self, revision: str) -> float:
         """Return the timeout of a trial call of a revision; zero if the next call is no trial.
 
-        It is twice the longest time that the revision took for an answer. If it never answered,
-        the timeout doubles with each trial, and starts over after the longest.
+        It is twice the maximum response time of the revision, within a minimum. If the revision has
+        never responded, the timeout doubles with each trial, and starts over after the maximum.
         """
         with self._lock:
             circuit = self._circuits.get(revision)
@@ -99,20 +102,20 @@ class Breakers(Generic[Key]):
             return circuit.trial_seconds if slowest is None else max(_TRIAL_SECONDS, 2 * slowest)
 
     def has_answered(self, revision: str) -> bool:
-        """Return whether a revision has answered a call of this process."""
+        """Return whether a revision has responded to a call of this process."""
         return revision in self._slowest
 
     def is_proven(self, function: str) -> bool:
-        """Return whether a function has answered, and no newer revision has failed since."""
+        """Return whether the most recently called revision of a function has responded before."""
         return function in self._proven
 
     def record_call(self, function: str, revision: str) -> None:
-        """Note the end of a call, after its failure or answer has been noted."""
+        """Record the end of a call. Call this after `record_failure` or `record_answer`."""
         with self._lock:
             (self._proven.add if self.has_answered(revision) else self._proven.discard)(function)
 
     def record_failure(self, revision: str, why: str, seconds: float = 0.0) -> None:
-        """Count a call that brought no answer in so many seconds."""
+        """Count a call that failed after this many seconds, and open the circuit if necessary."""
         now = self._clock.monotonic()
         with self._lock:
             circuit = self._circuits.setdefault(revision, _Circuit())
@@ -137,11 +140,11 @@ class Breakers(Generic[Key]):
             self._set_timer(revision, circuit)
 
     def record_answer(self, revision: str, seconds: float = 0.0) -> None:
-        """Close the circuit of a revision that answers, and queue the keys that wait for it."""
+        """Close the circuit of a revision that responded, and queue the keys that wait for it."""
         with self._lock:
             if seconds > self._slowest.get(revision, -1.0):
                 self._slowest[revision] = seconds
-            # Most calls succeed, and there is no circuit.
+            # Usually there are no circuits, because most calls succeed.
             circuit = self._circuits.pop(revision, None) if self._circuits else None
             if circuit is None:
                 return
@@ -153,14 +156,17 @@ class Breakers(Generic[Key]):
             self._requeue(key)
 
     def forget(self, function: str, revision: str) -> None:
-        """Forget the answers of a revision whose pods were replaced, and those of its function."""
+        """Forget the responses of a revision whose pods were replaced, and close its circuit.
+
+        The function does not count as proven until it responds again.
+        """
         self.record_answer(revision)
         with self._lock:
             self._slowest.pop(revision, None)
             self._proven.discard(function)
 
     def hold(self, revision: str, key: Key) -> bool:
-        """Keep a key waiting until a revision answers again; False if its circuit is closed."""
+        """Let a key wait until a revision responds. Returns False if its circuit is closed."""
         with self._lock:
             circuit = self._circuits.get(revision)
             if circuit is None or not circuit.is_open:
@@ -187,7 +193,7 @@ class Breakers(Generic[Key]):
             key = next(iter(circuit.waiting))
             del circuit.waiting[key]
             circuit.next_try = self._clock.monotonic()
-            # The key may not lead to a call. Then the next one is queued.
+            # Reconciling this key may not call the function. Then the next key is queued.
             circuit.timer = self._timers.call_later(
                 _LONGEST_PAUSE_SECONDS, lambda: self._try(revision)
             )
@@ -195,7 +201,7 @@ class Breakers(Generic[Key]):
 
 
 class GuardedRunner(Generic[Key]):
-    """Runner that refuses at once to call functions that do not answer."""
+    """Runner that immediately refuses calls of functions that do not respond."""
 
     def __init__(self, inner: FunctionRunner, breakers: Breakers[Key], clock: Clock) -> None:
         self._inner = inner
@@ -225,11 +231,11 @@ class GuardedRunner(Generic[Key]):
                 seconds = self._clock.monotonic() - began
                 self._breakers.record_failure(revision, error.why, seconds)
             else:
-                # An error that is not transient is an answer.
+                # An error that is not transient came from the function, so it has responded.
                 self._breakers.record_answer(revision)
             raise
         except BaseException:
-            # A failure of this process is no failure of the function.
+            # Errors of this process are no failures of the function.
             self._breakers.record_answer(revision)
             raise
         self._breakers.record_answer(revision, self._clock.monotonic() - began)

@@ -1,9 +1,9 @@
 """Certificates in Secrets: authorities and signed certificates, created and renewed in time.
 
-All replicas read the Secrets, and any of them renews them. The Secret of an authority holds
-`tls.crt` and `tls.key`, which sign; `next.crt` and `next.key`, which will sign next; and
-`former.crt`, which is still trusted. An authority that another program has stored is used as
-it is.
+All replicas read the Secrets, and any of them may renew them. The Secret of an authority contains
+the key pair that signs (`tls.crt` and `tls.key`), perhaps the pair that will sign next
+(`next.crt` and `next.key`), and perhaps the previous certificate, which is still trusted
+(`former.crt`). An authority that another program has stored is used unchanged.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class CertificateKeeper:
     def _facts(self, data: Mapping[str, str], name: str) -> AuthorityFacts:
         current = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
         if current.certificate and not self._fits(current):
-            # Another program stored it. Replacing it would break every client that trusts it.
+            # Another program has stored it. Replacing it would break every client that trusts it.
             raise UsageError(
                 f"Secret {name} holds an authority that cannot sign: tls.crt and tls.key do not "
                 "belong together; put the right key there, or delete the Secret to get a new "

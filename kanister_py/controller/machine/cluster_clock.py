@@ -14,9 +14,9 @@ _NOTICED_FROM: Final = timedelta(seconds=5)
 
 
 class ClusterClock:
-    """Clock that follows the API server's date, if it differs from the machine's.
+    """Clock that follows the API server's time, if it differs from the machine's by some seconds.
 
-    Replicas read the times that others wrote, such as the start of an attempt and the time of
+    Replicas read times that other replicas wrote, such as the start of an attempt and the time of
     the next one. Monotonic time is the machine's.
     """
 
@@ -31,7 +31,10 @@ class ClusterClock:
         return self._machine.now() + self._ahead
 
     def note(self, server_time: datetime) -> None:
-        """Adjust the clock to the API server's time, which has whole seconds."""
+        """Adjust the clock to the API server's time. Small differences are ignored.
+
+        The API server's time is in whole seconds.
+        """
         ahead = server_time - self._machine.now()
         if abs(ahead - self._ahead) < _NOTICED_FROM:
             return

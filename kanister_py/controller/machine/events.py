@@ -1,6 +1,7 @@
 """Events, as `kubectl describe` shows them. Repetitions of an event increase its count.
 
-Events are posted in the background. Events that are too late are dropped and counted.
+Events are posted in the background. They are dropped and counted if the queue is full, if they
+cannot be posted, or if they are still queued when the controller stops.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Subject(NamedTuple):
 
     @property
     def event_namespace(self) -> str:
-        """The namespace of events about the object; the API server accepts no other one."""
+        """The only namespace in which the API server accepts events about the object."""
         return self.namespace or _NAMESPACE_OF_CLUSTER_SCOPED
 
     def as_dict(self) -> dict[str, str]:
@@ -65,7 +66,7 @@ PostEvent = Callable[[Subject, str, str, str], None]
 
 
 def subject_of(obj: KubeObject) -> Subject:
-    """Return the reference to an object that events carry."""
+    """Return the reference to an object for its events."""
     metadata = obj["metadata"]
     return Subject(
         obj["apiVersion"],
@@ -97,7 +98,7 @@ class _Pending:
 
 
 class EventPoster:
-    """Poster of events from threads of its own, in order for each object.
+    """Poster of events in background threads. Events about one object are posted in order.
 
     The queue and the memory of posted events are bounded.
     """
@@ -120,9 +121,9 @@ class EventPoster:
         self._posted, self._due = Condition(lock), Condition(lock)
         self._waiting: OrderedDict[_Identity, _Pending] = OrderedDict()
         self._of: OrderedDict[str, deque[_Identity]] = OrderedDict()
-        """Queued events of the objects for which none is being posted, by UID."""
+        """Queued events by the UID of their object, without objects in `_busy`."""
         self._busy: dict[str, deque[_Identity]] = {}
-        """Queued events of the objects for which one is being posted, by UID."""
+        """Queued events by the UID of their object, while a thread posts an event of the object."""
         self._posted_before: OrderedDict[_Identity, _Pending] = OrderedDict()
         self._started = 0
         self._is_closed = False
@@ -146,7 +147,8 @@ class EventPoster:
                 self._on_dropped()
             self._waiting[identity] = _Pending(subject, identity, now, now)
             self._queue_of(identity.uid).append(identity)
-            # One thread is enough; a thread that posts an event of this object continues with it.
+            # Wake one thread. If a thread is posting an event of this object, it continues with
+            # this one.
             self._due.notify()
             if self._started < min(self._threads, len(self._of) + len(self._busy)):
                 self._started += 1
@@ -158,7 +160,7 @@ class EventPoster:
         return self._of.setdefault(uid, deque()) if busy is None else busy
 
     def close(self, timeout_seconds: float = 0.0) -> None:
-        """Post the queued events until the timeout, and drop the others and all later ones."""
+        """Wait until the queued events are posted or the timeout ends. Drop all other events."""
         until = self._clock.monotonic() + timeout_seconds
         with self._due:
             while self._waiting or self._busy:
@@ -189,7 +191,7 @@ class EventPoster:
                 self._finish(pending.identity.uid)
 
     def _take(self) -> _Pending | None:
-        """Wait for an event of an object that no other thread works on; None once closed."""
+        """Wait for an event of an object that is not busy. Returns None once closed."""
         with self._due:
             while not self._is_closed:
                 while self._of:

@@ -1,4 +1,4 @@
-"""Fencing: a cluster that refuses requests of a process that is no longer the leader."""
+"""Fencing: a process that is no longer the leader cannot send requests any longer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kanister_py.ports.cluster import Cluster
 
 
 class FencedCluster:
-    """Cluster that calls `check` before every request, which raises if it is not allowed.
+    """Cluster that calls `check` before every request. `check` raises if it is not allowed.
 
-    A function may still run in a thread of a former leader. Its next request fails.
+    Functions may still run in threads of a former leader. Their next request fails.
     """
 
     def __init__(self, cluster: Cluster, check: Callable[[], None]) -> None:

@@ -1,8 +1,8 @@
-"""Handover of compositions between Deployments: one process of a cluster composes at a time.
+"""Handover of compositions between Deployments: only one process composes at a time.
 
-ActionSets and compositions may run in one Deployment or in two, with Leases of different
-names. The holder of a Lease annotates it with the kinds it acts on. A Lease without the
-annotation is from an older release, whose holder may act on everything.
+ActionSets and compositions may be reconciled by one Deployment or by two, with Leases of different
+names. The holder of a Lease annotates it with the kinds that it acts on. A Lease without the
+annotation was written by an older release, which may act on everything.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def wait_for_composer(
         except TransientError as error:
             why = f"cannot check whether another process does: {error.message}"
         except KanisterError as error:
-            # The Role is from a release with a single Lease, so there is a single Deployment.
+            # This process may not list Leases, so its Role was written for a release with a single
+            # Lease and a single Deployment.
             _LOG.warning("Cannot check whether another process composes: %s", error.message)
             return
         else:
@@ -60,7 +61,7 @@ def wait_for_composer(
 
 
 def _composer(lease: KubeObject, seen: dict[str, ObservedLease], clock: Clock) -> str:
-    """Return the identity that composes under a Lease; empty if it is free or expired."""
+    """Return the holder of a Lease that composes; empty if there is none, or it has expired."""
     notes = annotations_of(lease).get(ACTS_ON, COMPOSITIONS)
     if COMPOSITIONS not in notes.split(","):
         return ""

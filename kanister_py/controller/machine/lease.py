@@ -1,7 +1,7 @@
-"""Leader election: the replica that holds and renews a Lease may act.
+"""Leader election: only the replica that holds and renews a Lease may act.
 
-Replicas do not compare clocks. The holder measures from before it sent its last renewal,
-other replicas from when they observed it. A holder that cannot renew has therefore stopped
+Replicas do not compare clocks. The holder counts the time since it sent its last renewal, other
+replicas since they observed that renewal. A holder that cannot renew has therefore stopped
 before another replica takes over.
 """
 
@@ -35,13 +35,14 @@ LEASE_NAME: Final = "kanister-py-controller"
 COMPOSING_LEASE_NAME: Final = "kanister-py-compositions"
 LEASE_LABELS: Final = {"app.kubernetes.io/name": "kanister-py"}
 _GRACE_SECONDS: Final = 30.0
-"""How long the permission for Leases may be missing before the replica reports itself unready."""
+"""How long the right to write Leases may be missing before the replica reports itself unready."""
 
 
 class LeaseTerms(NamedTuple):
-    """Times of a Lease. The first must exceed the second by the longest time of a request.
+    """Times of a Lease.
 
-    A takeover takes at most the term, one interval and one retry, less than fifteen seconds.
+    `term_seconds` must exceed `acts_for_seconds` by the maximum duration of a request. A takeover
+    takes at most the term, one interval and one retry, which is less than fifteen seconds.
     """
 
     term_seconds: float = 10.0
@@ -81,21 +82,21 @@ class ObservedLease:
         return self.renewal[0] if self.renewal is not None else ""
 
     def update(self, spec: Mapping[str, Any]) -> str:
-        """Record the state of a Lease; return its holder, empty if it is free or expired."""
+        """Record the state of a Lease. Returns its holder; empty if it is free or has expired."""
         renewal = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
         now = self._clock.monotonic()
         if renewal != self.renewal:
             self.renewal, self._changed_at = renewal, now
-        # The duration that the holder has written takes precedence over our own term.
+        # The holder may be configured with another term, so use the duration that it wrote.
         duration = spec.get("leaseDurationSeconds")
         term = float(duration) if isinstance(duration, int) else self._term_seconds
         return "" if now - self._changed_at >= term else renewal[0]
 
 
 class Leadership:
-    """Leader election of one replica, and whether it is the leader at this moment.
+    """Leader election of one replica: acquires, renews and releases the Lease.
 
-    The leader writes `notes` into the annotations of the Lease.
+    The leader writes `notes` to the annotations of the Lease.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Leadership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process may act. After losing the Lease it never may again."""
+        """Whether this process may act. Once it has lost the Lease, it may never act again."""
         if self._is_held and self._clock.monotonic() >= self._acts_until:
             self._is_held = False
             self._is_lost = True
@@ -145,7 +146,8 @@ class Leadership:
     def why_unable(self) -> str:
         """Why this process can never become the leader; empty while it can, or if it is.
 
-        A missing permission may be granted a moment later, when everything is installed at once.
+        A missing right is only reported after some time, because it may be granted a moment later
+        if everything is installed at once.
         """
         since = self._refused_since
         if since is None or self._clock.monotonic() - since < _GRACE_SECONDS:
@@ -165,9 +167,9 @@ class Leadership:
     # Acquiring the Lease
 
     def acquire(self, *, stands_by: bool = True) -> bool:
-        """Wait until the Lease is held; returns False if closed before.
+        """Wait until the Lease is held. Returns False if `close` was called before.
 
-        Without `stands_by` it waits only for a Lease to expire, and raises `UsageError` if its
+        Without `stands_by`, it only waits for a Lease to expire, and raises `UsageError` if the
         holder renews it.
         """
         first_renewal: tuple[str, str] | None = None
@@ -200,7 +202,7 @@ class Leadership:
         return False
 
     def _warn_of_other_notes(self, holder: str) -> None:
-        """Warn if the leader acts on other objects than this replica would."""
+        """Warn if the leader is configured for other objects than this replica."""
         theirs = self._notes_of_holder
         differing = [key for key, text in self._notes.items() if theirs.get(key, text) != text]
         if differing:
@@ -219,7 +221,7 @@ class Leadership:
             self._refused_since = self._clock.monotonic()
 
     def try_acquire(self) -> bool:
-        """Acquire or renew the Lease if it is free, ours or expired; returns whether it is held.
+        """Acquire or renew the Lease if it is free, ours or expired. Returns whether it is held.
 
         Raises the errors of the cluster.
         """
@@ -230,7 +232,7 @@ class Leadership:
             self._notes_of_holder = annotations_of(lease or {})
             return False
         if self._is_closed:
-            # This process may have released it itself.
+            # This process may have just released it. Do not acquire it again.
             return False
         try:
             if lease is None:
@@ -253,7 +255,7 @@ class Leadership:
     def _become_leader(self, sent_at: float) -> bool:
         with self._changed:
             if self._is_lost or (self._is_held and not self.is_leader):
-                # The loss may have been reported already, so it must stay lost.
+                # The loss may already have been reported, so the Lease must not be held again.
                 return False
             if not self._is_closed:
                 self._acts_until = sent_at + self._terms.acts_for_seconds
@@ -282,7 +284,7 @@ class Leadership:
                 self._trouble = error.message
                 is_ours = self.is_leader
             if not is_ours and self._observed.holder not in ("", self._identity):
-                # Another replica holds it, so this one stops before its time has passed.
+                # Another replica holds it, so stop at once.
                 self._is_held = False
             if not self.is_leader:
                 self._is_held = False

@@ -1,9 +1,9 @@
 """Log of the controller, and the lines that phases print.
 
-Every line that a phase prints goes to two places. The logger `kanister_py.phase` writes it to
-the log of the controller, with the ActionSet, action, phase, function, version and attempt as
-fields, so that it is kept as long as the cluster keeps logs. `PhaseLines` keeps the last lines
-of the last runs in memory, for the endpoint. Known secrets are masked before.
+Every line that a phase prints is stored twice. The logger `kanister_py.phase` writes it to the
+log of the controller, with the ActionSet, action, phase, function, version and attempt as fields,
+so that it is kept as long as the cluster keeps logs. `PhaseLines` keeps the last lines of recent
+runs in memory, for the HTTP API. Known secrets are already masked in both.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class TextLines(logging.Formatter):
 
 
 class _BackgroundHandler(logging.Handler):
-    """Log handler that formats and writes in a thread of its own, so that logging never blocks.
+    """Log handler that formats and writes in its own thread, so that logging never blocks.
 
-    It takes no lock, for which all threads would compete. If the reader of the log is too slow,
-    records below warnings are dropped and counted.
+    It acquires no lock, because all threads would compete for it. If the reader of the log is too
+    slow, records below the level WARNING are dropped and counted.
     """
 
     def __init__(self, target: logging.Handler) -> None:
@@ -95,7 +95,7 @@ class _BackgroundHandler(logging.Handler):
         if self._waiting.qsize() >= _MAX_WAITING and record.levelno < logging.WARNING:
             self._left_out += 1
             return
-        # The arguments may change before the record is written.
+        # Format the message now, because its arguments may change before the record is written.
         record.msg, record.args = record.getMessage(), None
         trace = trace_id_of(traceparent())
         if trace:
@@ -154,7 +154,7 @@ class _RunLines:
 
 
 class PhaseLines:
-    """The last lines that phases of the last runs printed, bounded in total size."""
+    """The last lines that the phases of recent runs printed, with a limit on their total size."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -165,7 +165,7 @@ class PhaseLines:
         self._listeners: list[Callable[[ObjectKey], None]] = []
 
     def listen(self, call: Callable[[ObjectKey], None]) -> None:
-        """Call `call` with the key of the ActionSet after each line is stored."""
+        """Register a function that is called with the key of the ActionSet for each stored line."""
         self._listeners.append(call)
 
     def has(self, key: ObjectKey) -> bool:

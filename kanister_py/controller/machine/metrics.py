@@ -29,7 +29,7 @@ REFUSED: Final = "refused"
 
 OTHER: Final = "other"
 MAX_LABEL_SETS: Final = 1_000
-"""The most label sets that names chosen by users may make; the rest count as `other`."""
+"""Maximum number of label sets with names that users choose. Others are counted as `other`."""
 
 
 class ActionLabels(NamedTuple):
@@ -125,8 +125,9 @@ class ControllerMetrics:
     # Runs
 
     def begin_run(self, act: ActionLabels) -> None:
-        """Create the counters of an action with zero, because Prometheus' `increase` misses a
-        counter that first appears with one.
+        """Create the counters of an action with the value zero.
+
+        Prometheus' `increase` would miss the first increment of a counter that appears with one.
         """
         self._runs.of(act[:-1], *_ENDS)
         self._last.note(act)
@@ -140,14 +141,14 @@ class ControllerMetrics:
             self._run_seconds.of(act[:-1]).observe(seconds, exemplar)
 
     def record_end(self, act: ActionLabels, outcome: str, time: datetime) -> bool:
-        """Record the end of an action; return whether its run before that had failed.
+        """Record when an action ended. Returns whether its previous run had failed.
 
-        The same end again, or an older one, changes nothing and returns False.
+        An end that is already recorded, or older, changes nothing and returns False.
         """
         return self._last.note(act, outcome, time.timestamp())
 
     def forget_schedule(self, namespace: str, schedule: str) -> None:
-        """Remove the metrics of a schedule that is gone, so that no alert waits for its runs."""
+        """Remove the metrics of a deleted schedule, so that they trigger no alerts."""
         self._last.forget(namespace, schedule)
         self._schedules.show((namespace, schedule), None)
 
@@ -174,7 +175,7 @@ class ControllerMetrics:
     def end_phase(
         self, phase: PhaseLabels, outcome: str, reason: str, seconds: float | None, trace: str
     ) -> None:
-        """Count an attempt at a phase that ended."""
+        """Count an attempt of a phase that ended."""
         exemplar = _exemplar(trace)
         self._phases.of(phase, *_ENDS, outcome).inc(1, exemplar)
         if outcome == FAILED:
@@ -245,7 +246,7 @@ _GAUGES: Final = {
 
 
 class _Capped(Generic[_Metric]):
-    """A metric with a limit on label sets that users choose; the rest count as `other`."""
+    """Metric with a limit on label sets that users choose. Others are counted as `other`."""
 
     def __init__(self, metric: _Metric, on_other: Callable[[], None]) -> None:
         self._metric = metric
@@ -254,7 +255,7 @@ class _Capped(Generic[_Metric]):
         self._label_sets: set[tuple[str, ...]] = set()
 
     def of(self, named: tuple[str, ...], *outcomes: str) -> _Metric:
-        """Return the child for the last outcome, and create those for the other outcomes."""
+        """Return the child for the last outcome, and create the children for the others."""
         with self._lock:
             is_counted = named in self._label_sets
             if not is_counted and len(self._label_sets) < MAX_LABEL_SETS:
@@ -319,7 +320,7 @@ class _Schedules:
         )
 
     def show(self, schedule: tuple[str, str], numbers: ScheduleMetrics | None) -> None:
-        """Replace the gauges of a schedule, or remove them without `numbers`."""
+        """Replace the gauges of a schedule. If `numbers` is None, remove them."""
         with self._lock:
             if self._numbers.get(schedule) == numbers:
                 return

@@ -33,8 +33,8 @@ CROSSPLANE: Final = Neighbour("Crossplane", "crossplane", ("crossplane/crossplan
 def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
     """Raise `UsageError` if Kanister's own controller runs: it would run every ActionSet as well.
 
-    An empty namespace means all. For a namespace that may not be read a warning is logged.
-    Returns whether all could be read, so that a later check makes sense.
+    An empty namespace means all. For a namespace that cannot be read, a warning is logged.
+    Returns whether all could be read. Otherwise a later check would find nothing more.
     """
     sees_all = True
     for namespace in namespaces:
@@ -57,7 +57,7 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
 
 
 def another_controller(name: str, hint: str) -> UsageError:
-    """Return the error for objects that another controller acts on, so that all run twice."""
+    """Build the error for another controller that would act on the same objects."""
     return UsageError(f"{name} acts on the same objects; {hint}", reason="AnotherController")
 
 

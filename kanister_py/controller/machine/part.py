@@ -13,7 +13,7 @@ from kanister_py.ports.cluster import Cluster
 
 
 class Part(Protocol):
-    """Component of a controller that acts while the controller is the leader."""
+    """Component of the controller. It is started when the process becomes the leader."""
 
     def start(self) -> None: ...
 

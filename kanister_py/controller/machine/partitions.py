@@ -1,9 +1,8 @@
 """Partitions: a controller refuses to act on objects that another live controller acts on.
 
-Each partition has its own Lease, whose annotations list the objects its holder acts on. After
-acquiring its Lease, a controller checks the Leases of the others before it acts. A controller
-is live if it renews its Lease while it is observed, for one term at most. Clocks are not
-compared.
+Each partition has its own Lease, whose annotations describe the objects that its holder acts on.
+A controller that has acquired its Lease checks the other Leases before it acts. It observes them
+for at most one term: a holder that renews its Lease in that time is live. Clocks are not compared.
 """
 
 from __future__ import annotations
@@ -52,7 +51,10 @@ class OverlapCheck:
         self._sees_all = True
 
     def refuse_overlap(self, changed: Condition, is_stopping: Callable[[], bool]) -> None:
-        """Return once no other live controller overlaps. Raises `UsageError` if one does."""
+        """Wait until it is certain that no live controller overlaps.
+
+        Raises `UsageError` if one does.
+        """
         while not is_stopping():
             try:
                 undecided = self._check()
@@ -66,7 +68,10 @@ class OverlapCheck:
                     self._clock.wait(changed, _CHECK_SECONDS)
 
     def _check(self) -> bool:
-        """Return whether the holder of an overlapping Lease may be live, so far unknown."""
+        """Return whether it is still unknown if the holder of an overlapping Lease is live.
+
+        Raises `UsageError` if it is live.
+        """
         is_undecided = False
         for lease in self._leases():
             key = (namespace_of(lease), name_of(lease))

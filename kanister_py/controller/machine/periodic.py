@@ -1,4 +1,4 @@
-"""Periodic tasks: work that is repeated in a thread of its own."""
+"""Periodic tasks: work that is repeated in its own thread."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class PeriodicTask:
-    """Task that is repeated until it is closed, also after errors.
+    """Task that is repeated until it is closed, even after errors.
 
     `name` describes the task in the log, and `level` is the level of its errors there. The first
-    run is delayed by `first_seconds`, because a starting process has more urgent work. `act` may
-    return the seconds until the next run. It has a thread of its own, not a timer, because it
-    sends requests.
+    run can be delayed by `first_seconds`, because a starting process has more urgent work. `act`
+    may return the seconds until the next run. It runs in its own thread instead of a timer,
+    because calls by timers must be quick and `act` may send requests.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class PeriodicTask:
         self._is_closed = False
 
     def start(self, *, at_once: bool = False) -> None:
-        """Start the thread. With `at_once` the first run ends before this returns."""
+        """Start the thread. With `at_once`, this waits for the first run to end."""
         first = self.run_once() if at_once else self._first_seconds
         Thread(target=self._repeat, args=(first,), name=self._name, daemon=True).start()
 
@@ -61,7 +61,7 @@ class PeriodicTask:
             self._wait(self.run_once())
 
     def run_once(self) -> float:
-        """Run the task; return the seconds until the next run."""
+        """Run the task. Returns the seconds until the next run. Errors are logged."""
         try:
             again = self._act()
         except LeadershipLost:

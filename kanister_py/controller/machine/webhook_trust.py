@@ -1,8 +1,8 @@
 """Certificate of the webhook, and its CA bundle in the webhook configuration.
 
 Our own authority signs the webhook's certificate. Both are in Secrets that all replicas share.
-The CA bundle is written to the webhook configuration before a certificate that needs it is
-used, so that the API server never rejects a replica.
+The CA bundle is written to the webhook configuration before a new certificate is used, so that
+the API server always trusts every replica.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class WorkQueue(Generic[Key]):
     """Queue of keys to reconcile.
 
     A key that is added while it is being reconciled is queued again afterwards, so that no
-    change is missed and no two threads reconcile the same object. Limits on groups keep the
-    keys of a slow group from taking all threads.
+    change is missed and no two threads reconcile the same object. Limits on groups prevent the
+    keys of a slow group from occupying all threads.
     """
 
     def __init__(
@@ -51,11 +51,12 @@ class WorkQueue(Generic[Key]):
         self._changed = Condition()
         self._ready: deque[Key] = deque()
         self._waiting: dict[Key, float] = {}
-        """All queued keys, ready or parked, and when they were added."""
+        """All queued keys (ready, parked, or also active) and when they were added."""
         self._parked: dict[Hashable, deque[Key]] = defaultdict(deque)
         self._groups: dict[Key, Groups] = {}
-        """Groups of the queued keys, as determined when their turn came first. They are fixed:
-        a key that left a group while it was parked would never make room for the next one."""
+        """Groups of queued keys, since `take` first looked at them. They stay fixed until the key
+        is taken. If a parked key could leave its group, it would never make room for the next key
+        of that group."""
         self._active: dict[Key, Groups] = {}
         self._busy: dict[Hashable, int] = defaultdict(int)
         self._failures: dict[Key, int] = {}
@@ -73,7 +74,7 @@ class WorkQueue(Generic[Key]):
                 self._changed.notify()
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Queue a key after a delay. Of several delays the earliest end counts."""
+        """Queue a key after a delay. If it has another delay already, the earlier end counts."""
         with self._changed:
             if self._is_closed:
                 return
@@ -91,10 +92,10 @@ class WorkQueue(Generic[Key]):
         self.add(key)
 
     def add_rate_limited(self, key: Key) -> float:
-        """Queue a key after a delay that grows with each failure; return the delay in seconds.
+        """Queue a key after a delay that grows with each failure. Returns the delay in seconds.
 
-        A key that has failed more often than the retry rule allows is not queued again; the
-        delay is infinite then.
+        A key that has failed more often than the retry rule allows is not queued again. The
+        returned delay is infinite then.
         """
         with self._changed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
@@ -111,7 +112,7 @@ class WorkQueue(Generic[Key]):
             self._failures.pop(key, None)
 
     def drop(self, key: Key) -> None:
-        """Cancel the delayed additions of a key whose object is gone. A queued key stays."""
+        """Cancel the delayed addition of a key whose object was deleted. A queued key stays."""
         with self._changed:
             self._failures.pop(key, None)
             later = self._later.pop(key, None)
@@ -119,7 +120,7 @@ class WorkQueue(Generic[Key]):
             later.cancel()
 
     def take(self) -> Key | None:
-        """Wait for a key to reconcile; `done` must follow. None once the queue is closed."""
+        """Wait for a key to reconcile, after which `done` must be called. None once closed."""
         with self._changed:
             while not self._is_closed:
                 while self._ready:
@@ -129,7 +130,8 @@ class WorkQueue(Generic[Key]):
                         groups = () if self._groups_of is None else self._groups_of(key)
                         self._groups[key] = groups
                     if self._park(key, groups):
-                        # It was unparked for a place in another group, which it does not take.
+                        # It had been unparked for a free place in another group, which it cannot
+                        # use now. Offer that place to the next key.
                         for group, most in groups:
                             self._unpark(group, most)
                         continue
@@ -142,7 +144,7 @@ class WorkQueue(Generic[Key]):
         return None
 
     def _park(self, key: Key, groups: Groups) -> bool:
-        """Set a key aside if one of its groups is at its limit."""
+        """Park a key in the first of its groups that is at its limit. Returns False if none is."""
         for group, most in groups:
             if self._busy.get(group, 0) >= most:
                 self._parked[group].append(key)
@@ -162,7 +164,7 @@ class WorkQueue(Generic[Key]):
                 self._changed.notify()
 
     def _unpark(self, group: Hashable, most: int) -> None:
-        """Make the first key of a group ready that no other group blocks."""
+        """If a group has a free place, make its first key ready that no other group blocks."""
         if self._busy.get(group, 0) >= most:
             return
         parked = self._parked.pop(group, None)
@@ -202,7 +204,7 @@ class WorkQueue(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key is queued or being reconciled."""
+        """Whether no key is queued or being reconciled. Delayed keys do not count."""
         with self._changed:
             return not self._waiting and not self._active
 
@@ -225,8 +227,8 @@ FAILED: Final = PassResult(has_failed=True)
 class WorkLoop(Generic[Key]):
     """Work queue and the threads that reconcile its keys.
 
-    The `reconcile` function returns a result, or None if it has queued the key itself.
-    `give_up` is called with a key that has failed more often than `retry` allows.
+    The `reconcile` function returns a result, or None if it queues the key and resets its failures
+    itself. `give_up` is called with a key that has failed more often than `retry` allows.
     """
 
     def __init__(

@@ -60,9 +60,9 @@ def delete_as_seen(
     obj: Mapping[str, Any],
     propagation: Propagation | None = None,
 ) -> KubeObject | None:
-    """Delete an object in the version that was read; return its remains, or None if it was gone.
+    """Delete an object in the version that was read. Returns the response, or None if not found.
 
-    Raises `Conflict` if another client, such as a new leader, has changed it since.
+    Raises `Conflict` if another client, such as a new leader, has changed it in between.
     """
     metadata = obj["metadata"]
     try:
@@ -82,15 +82,15 @@ def delete_as_seen(
 
 
 def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
-    """Return a condition without a transition time, which is added when it is written."""
+    """Build a condition. Its transition time is added when it is written."""
     fields = {"type": kind, "status": status, "reason": reason}
     return {**fields, "message": message} if message else fields
 
 
 def condition_from_problem(kind: str, why_not: str, good: str, bad: str) -> dict[str, Any]:
-    """Return a condition that is false with the message `why_not`, or true without one.
+    """Build a condition that is False with the message `why_not`, or True if that is empty.
 
-    `good` and `bad` are the reasons.
+    `good` and `bad` are the reasons for True and False.
     """
     return condition(kind, "False", bad, why_not) if why_not else condition(kind, "True", good)
 
@@ -102,7 +102,7 @@ def with_conditions(
     now: datetime,
     generation: int,
 ) -> dict[str, Any]:
-    """Return a status with conditions. Transition times change only with a condition's status."""
+    """Return a status with conditions. A transition time changes only if the status changes."""
     by_type = {present["type"]: present for present in status.get("conditions") or ()}
     dated = {"observedGeneration": generation, "lastTransitionTime": text_of_time(now)}
     for new in conditions:
@@ -119,10 +119,10 @@ def write_status(
     *,
     patched: GroupVersionResource | None = None,
 ) -> KubeObject:
-    """Write conditions, and `status` if it is given; return the object with its new status.
+    """Write conditions, and `status` if it is not None. Returns the object with its new status.
 
-    Returns `obj` itself if nothing had to be written. With `patched`, the resource of the
-    object, only the conditions are written, so that other fields may change at the same time.
+    Returns `obj` itself if nothing had to be written. If `patched` is set to the resource of the
+    object, only the conditions are patched, so that other fields may change at the same time.
     """
     before = status_of(obj)
     desired = with_conditions(
@@ -148,7 +148,7 @@ def write_status(
 
 
 def add_finalizer(cluster: Cluster, obj: KubeObject, finalizer: str) -> KubeObject:
-    """Add a finalizer to an object that lacks it; return the object as it is then."""
+    """Add a finalizer to an object, unless it has it. Returns the resulting object."""
     metadata = obj["metadata"]
     finalizers = metadata.get("finalizers") or []
     if finalizer in finalizers:
