@@ -8,7 +8,7 @@ kanister-py crds upgrade --dry-run
 `--only compositions` those of compositions and functions. `install` creates missing definitions
 and does not change existing ones. `upgrade` also replaces older definitions, and those of
 Kanister and Crossplane; objects are kept. Both are safe to repeat. No definition is replaced
-while Kanister's operator or Crossplane runs, because it would restore its own definition.
+while Kanister's controller or Crossplane runs, because it would restore its own definition.
 """
 
 from __future__ import annotations

@@ -252,7 +252,12 @@ def _chart_values(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[st
 
 def _type_of(part: Mapping[str, Any]) -> str:
     if "enum" in part:
-        return " or ".join(f"`{value}`" if value else "empty" for value in part["enum"])
+        return " or ".join(
+            "empty"
+            if value == ""
+            else f"`{value if isinstance(value, str) else json.dumps(value)}`"
+            for value in part["enum"]
+        )
     kinds = part.get("type", "any")
     kind = " or ".join(kinds) if isinstance(kinds, list) else kinds
     return f"list of {part['items'].get('type', 'any')}" if kind == "array" else kind

@@ -113,6 +113,15 @@ DOCUMENTS: Final = ReasonGroup(
             "`kanister-py plan` lists the options of an action with their types and defaults.",
         ),
         Reason(
+            "NotChecked",
+            "An object does not exist yet, but an earlier phase or action may create it.",
+        ),
+        Reason(
+            "InputMissing",
+            "The ActionSet lacks a Secret, ConfigMap, artifact or Profile that its action uses.",
+            "Add it to the action of the ActionSet.",
+        ),
+        Reason(
             "OptionUnused",
             "An option was given that no template of the action reads.",
             "Correct the name of the option, or leave it out.",

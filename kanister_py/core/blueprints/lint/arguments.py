@@ -69,7 +69,6 @@ UNQUOTED = Rule(
     Severity.WARNING,
     "An argument from the ActionSet becomes part of a shell command without quotes.",
     "As in Kanister, v0.0.0 of the functions that run restic puts its arguments into a command "
-    "As in Kanister, v0.0.0 of the functions that run restic puts its arguments into a command "
     "line without quotes. IDs and tags with shell characters are refused; paths and prefixes are "
     "not. The author of an ActionSet could run commands in the pod, which has the credentials of "
     "the store. v0.1.0 uses no shell for its arguments.",

@@ -108,7 +108,7 @@ SECRET_KEPT = Rule(
     "secret-in-artifact",
     Severity.WARNING,
     "An output artifact contains data of a Secret or of credentials.",
-    "Artifacts are stored in the status of the ActionSet in plain text, readable for everyone "
+    "Artifacts are stored in the status of the ActionSet in plain text, readable by everyone "
     "who can read the ActionSet. Store a reference to the Secret instead.",
 )
 _OF_READS = (PARAMETER, FIELD, PHASE_UNKNOWN, PHASE_LATER, OUTPUT, OBJECT, OBJECTS_EARLY)
