@@ -149,10 +149,10 @@ def _action_of(
 def retry_of(
     actionset: Mapping[str, Any], name: str, from_phase: str, choose: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Build the ActionSet that retries a failed one.
+    """Build the ActionSet that retries an ended one.
 
-    When it runs, it copies the completed phases of the failed ActionSet, and begins at the first
-    incomplete one. `from_phase` names another phase to begin at.
+    When it runs, it copies the results of the completed phases, and begins at the first incomplete
+    phase. `from_phase` names an earlier phase to begin at.
     """
     metadata = actionset["metadata"]
     spec = {

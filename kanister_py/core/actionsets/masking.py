@@ -24,10 +24,11 @@ _MAX_SEARCHED: Final = 64
 
 
 class Masker:
-    """Masker of known secrets. Finds complete values and single lines, in any case, also encoded.
+    """Masker of known secrets. Finds values, their single lines, and their encoded forms.
 
-    The encodings are base64, JSON, URL and hexadecimal. A secret is also found if it was part of
-    a longer text when that was encoded in base64, such as `user:password`.
+    Upper and lower case are not distinguished. The encodings are base64, JSON, URL and hexadecimal.
+    A secret is also found if it was part of a longer text when that was encoded in base64, such as
+    `user:password`.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:

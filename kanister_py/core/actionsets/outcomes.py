@@ -38,7 +38,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The data for the templates of an action was read, so its phases may start.
+    """The data for the templates of an action was read, and the action can start.
 
     `facts` is the part that must survive a restart, because phases may change it.
     """

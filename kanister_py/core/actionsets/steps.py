@@ -127,12 +127,13 @@ def next_steps(
 ) -> list[Step]:
     """Return all steps that can be taken now.
 
-    The list is empty if the ActionSet has ended or is suspended, or if it must wait for running
-    phases. `in_progress` are the phases that run in this process. `elapsed` says for each phase
-    with a retry timer in this process whether the timer has elapsed. For other phases, `now` is
-    compared with the stored time, which is less reliable because the clock may have been set in
-    between. `action` limits the result to one action, which is sufficient after an outcome that
-    affects no other action.
+    The list is empty if the ActionSet has ended, or if it must wait: for running phases, or to be
+    resumed after a suspension. `in_progress` are the phases that run in this process.
+
+    `elapsed` contains the phases with a retry timer in this process, and whether it has elapsed.
+    For other phases, `now` is compared with the stored time, which is less reliable because the
+    clock may have been set in between. `action` limits the result to one action, which is
+    sufficient after an outcome that affects no other action.
     """
     if status.state in FINAL:
         return []
