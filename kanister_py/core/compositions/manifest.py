@@ -1,4 +1,4 @@
-"""Models of Compositions as their authors write them."""
+"""Pydantic models of Compositions, as they are written in manifests."""
 
 from __future__ import annotations
 
