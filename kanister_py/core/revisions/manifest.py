@@ -1,4 +1,4 @@
-"""Functions and FunctionRevisions as they are installed: the models of the resources."""
+"""Pydantic models of Functions and FunctionRevisions, as they are written in manifests."""
 
 from __future__ import annotations
 

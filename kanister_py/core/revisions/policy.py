@@ -22,7 +22,7 @@ class UpdatePolicy(StrEnum):
 
 
 class CompositionSelection(NamedTuple):
-    """Selection of a Composition by a composite resource. A selector of None is not set."""
+    """Selection of a Composition by a composite resource. Selectors are None if not set."""
 
     composition: str = ""
     selector: Selector | None = None
