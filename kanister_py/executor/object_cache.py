@@ -59,7 +59,8 @@ class ObjectCache:
     def watch(self, resource: GroupVersionResource, namespace: str = "") -> WatchCache[KubeObject]:
         """Return the cache of a kind, and start to watch the kind in all namespaces or in one.
 
-        The cache of a kind that is never watched stays empty.
+        If the kind is watched already, `namespace` is ignored. The cache of a kind that is never
+        watched stays empty.
         """
         with self._lock:
             store = self._stores.get(resource)

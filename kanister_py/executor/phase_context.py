@@ -45,7 +45,7 @@ _LONGEST_SAFETY_SECONDS: Final = 240.0
 
 
 class RunIdentity(NamedTuple):
-    """Identity of an attempt at a phase of an ActionSet."""
+    """Identity of an attempt of a phase of an ActionSet."""
 
     actionset_uid: str
     place: Place

@@ -52,7 +52,7 @@ class PythonFunction(NamedTuple):
         return answer if isawaitable(answer) else self.finish(answer)
 
     async def answer(self, request: FunctionRequest) -> FunctionResponse:
-        """Answer a request on the running event loop; for functions with `async def run`."""
+        """Call a function with `async def run` on the running event loop."""
         begun = self.begin(request)
         return begun if isinstance(begun, FunctionResponse) else self.finish(await begun)
 
@@ -80,7 +80,7 @@ _LOCAL = Source("local", Version(0, 0, 0))
 def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:
     """Load the class behind an endpoint in this process.
 
-    Raises PluginBroken if the class cannot be loaded or cannot answer a request.
+    Raises PluginBroken if the class cannot be loaded or cannot be called with a request.
     """
     target = target_of(endpoint)
     if scheme_of(endpoint) == PYTHON:
@@ -129,7 +129,7 @@ def _version_of(path: str, declared: Any, version: str) -> Any:
 
 
 def _why_not_callable(declared: Any) -> str:
-    """Return the reason why instances of a class cannot answer requests, or an empty text."""
+    """Return the reason why a class cannot be called with a request, or an empty text."""
     if not isinstance(declared, type):
         return f"it is of type {type(declared).__name__}; name a class with a method `run`"
     method = getattr(declared, "run", None)

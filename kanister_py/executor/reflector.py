@@ -86,7 +86,7 @@ class Reflector:
         self.has_listed = False
         self.is_watching = False
         self.is_refused = False
-        """Whether the cluster's last answer was that the scope is forbidden or does not exist."""
+        """Whether the last response of the API server was Forbidden or NotFound."""
         self.problem = ""
         """Why the objects may be out of date; empty while the watch is open."""
         self._cluster = cluster

@@ -21,7 +21,7 @@ from kanister_py.ports.tracing import span
 
 
 class Settled(NamedTuple):
-    """A final response, and the request that it answers."""
+    """A final response, and the request of that last call."""
 
     response: FunctionResponse
     request: FunctionRequest

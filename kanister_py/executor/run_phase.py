@@ -1,4 +1,4 @@
-"""One attempt at a phase: its objects, arguments, call and result."""
+"""One attempt of a phase: its objects, arguments, call and result."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class Run:
 
     @property
     def outputs(self) -> dict[str, dict[str, Any]]:
-        """The outputs of the phases of all actions, by name of the phase."""
+        """The outputs of all phases by name. If names are equal, the last phase counts."""
         return {
             phase.name: dict(phase.output.values)
             for action in self._work.status.actions
