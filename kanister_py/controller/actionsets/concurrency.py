@@ -84,7 +84,10 @@ def queues_of(
     limits: Iterable[Limit],
     actions: Iterable[tuple[str, str, str]],
 ) -> Queues:
-    """Return the queues of an ActionSet. An action is (namespace of Blueprint, Blueprint, name)."""
+    """Return the queues of an ActionSet.
+
+    An action is a tuple of the namespace and name of its Blueprint, and its own name.
+    """
     own = (Queue(key.namespace, concurrency_key),) if concurrency_key else ()
     pairs = tuple(actions)
     return (

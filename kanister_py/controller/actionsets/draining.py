@@ -1,4 +1,4 @@
-"""Draining: a controller that stops waits for phases that another controller cannot resume."""
+"""Draining: before it stops, a controller waits for phases that no other one could resume."""
 
 from __future__ import annotations
 

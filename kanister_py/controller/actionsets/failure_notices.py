@@ -94,9 +94,9 @@ class FailureNotices:
         self._loop.close()
 
     def on_end(self, obj: KubeObject, ended: Ended, *, was_failing: bool) -> None:
-        """Queue a notice for a run that ended, if it is news.
+        """Queue a notice for a run that failed, or that succeeded after a failure.
 
-        May be called repeatedly for one run, because it is called for every change of its object.
+        Called for every change of the object, so notices are only queued once per run.
         """
         age = self._tools.clock.now() - ended.ended_at
         reason, phase = ("", "") if ended.is_complete else reason_of_end(obj)

@@ -181,7 +181,7 @@ def _made_for(obj: KubeObject) -> ScheduledTime | None:
 
 
 def _ttl_of(spec: Mapping[str, Any], is_complete: bool) -> int | None:
-    """Return for how many seconds an ended ActionSet is kept, or None. Failures have their own."""
+    """Return the TTL of an ended ActionSet in seconds, or None. Failures may have another TTL."""
     seconds = spec.get("ttlSecondsAfterFinished")
     if not is_complete and spec.get("ttlSecondsAfterFailure") is not None:
         seconds = spec["ttlSecondsAfterFailure"]

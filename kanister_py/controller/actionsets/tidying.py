@@ -52,7 +52,7 @@ class Tidying:
         self._chores.add(key)
 
     def drop(self, key: ObjectKey) -> None:
-        """Cancel the delayed work for an ActionSet that is gone."""
+        """Cancel the delayed work for an ActionSet that was deleted."""
         self._chores.drop(key)
 
     def sweep(self, key: ObjectKey, uid: str, status: Status) -> None:
@@ -118,7 +118,7 @@ class Tidying:
         return schedule is None or has_handled(schedule, cached.made_for.time)
 
     def delete(self, key: ObjectKey, uid: str) -> None:
-        """Delete an ActionSet, unless it is gone or was replaced."""
+        """Delete an ActionSet, unless it was already deleted or replaced."""
         try:
             self._cluster.delete(ACTION_SETS, key.name, namespace=key.namespace, uid=uid)
         except (NotFound, Conflict):
