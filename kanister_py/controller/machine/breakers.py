@@ -18,7 +18,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 _FAILURES: Final = 3
 _NEW_SECONDS: Final = 4.0
-"""A revision that has never responded is paused after a single call that took this long."""
+"""A revision that has never responded is paused after one call that failed after this long."""
 _LEAST_SECONDS: Final = 1.0
 """Minimum duration of failures before a function is paused. Replacing its pod takes less."""
 _FIRST_PAUSE_SECONDS: Final = 1.0

@@ -144,10 +144,10 @@ class Leadership:
 
     @property
     def why_unable(self) -> str:
-        """Why this process can never become the leader; empty while it can, or if it is.
+        """Why this process cannot become the leader; empty if it can, or already is.
 
-        A missing right is only reported after some time, because it may be granted a moment later
-        if everything is installed at once.
+        A refusal, such as a missing right, is only reported after some time. The right may be
+        granted a moment later if everything is installed at once.
         """
         since = self._refused_since
         if since is None or self._clock.monotonic() - since < _GRACE_SECONDS:

@@ -217,7 +217,7 @@ class PhaseLines:
             return [line for line in run.lines if line.number > after] if run else []
 
     def forget(self, key: ObjectKey) -> None:
-        """Delete the lines of an ActionSet that is gone."""
+        """Delete the lines of an ActionSet that was deleted."""
         with self._lock:
             run = self._runs.pop(key, None)
             if run is not None:
