@@ -8,7 +8,11 @@ from typing import Any, NamedTuple
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.analysis import Defect, missing_inputs, outputs_of, wrong_durations
 from kanister_py.core.blueprints.model import Blueprint, Phase
-from kanister_py.core.blueprints.options import option_problems, unused_option_messages
+from kanister_py.core.blueprints.options import (
+    OptionsInvalid,
+    option_problems,
+    unused_option_messages,
+)
 from kanister_py.core.blueprints.plan import (
     NO_PROFILE,
     Obstacle,
@@ -44,7 +48,6 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 
 MISSING = "ObjectMissing"
 NAME_TWICE = "PhaseNameTwice"
-OPTION_INVALID = "OptionInvalid"
 _KINDS = ("Secrets", "ConfigMaps")
 
 
@@ -384,7 +387,7 @@ def _remedy(reader: FunctionEntry) -> str:
 def invalid_options(blueprint: Blueprint, spec: ActionSpec) -> Iterator[Obstacle]:
     """Yield an obstacle for each option that contradicts the declarations of the action."""
     for problem in option_problems(blueprint.actions, spec.name, spec.options):
-        yield Obstacle(None, (), problem.message, OPTION_INVALID)
+        yield Obstacle(None, (), problem.message, OptionsInvalid.reason)
 
 
 def missing_input_messages(blueprint: Blueprint, spec: ActionSpec) -> Iterator[str]:

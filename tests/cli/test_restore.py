@@ -14,7 +14,8 @@ from kanister_py.cli import restore
 from kanister_py.cli.parser import Parser
 from kanister_py.cli.restore import RestoreUnclear
 from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
-from kanister_py.core.kube.resources import ACTION_SETS
+from kanister_py.core.blueprints.options import OptionsInvalid
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.schedules.deletions import Deletion, deletion_of
 from kanister_py.core.schedules.runs import NoBackup, read_run, run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -181,3 +182,39 @@ def test_backups_are_listed(cluster: MemoryCluster, capsys: pytest.CaptureFixtur
         "2026-11-19T02:00:00Z",
         "night-19",
     ]
+
+
+def declare_level(cluster: MemoryCluster) -> None:
+    """Declare the option `level` for the restore, and add an option to the newest backup."""
+    blueprint = cluster.get(BLUEPRINTS, "made-up", namespace="shop")
+    blueprint["actions"]["restore"]["options"] = {"level": {"type": "integer"}}
+    cluster.replace(blueprint)
+    newest = cluster.get(ACTION_SETS, "night-19", namespace="shop")
+    newest["spec"]["actions"][0]["options"] = {"compress": "yes"}
+    cluster.replace(newest)
+
+
+def test_options_of_the_backup_that_the_restore_does_not_declare_are_left_out(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare_level(cluster)
+    assert "options" not in made(capsys, cluster, "nightly")["spec"]["actions"][0]
+    (action,) = made(capsys, cluster, "nightly", "--options", "level=3")["spec"]["actions"]
+    assert action["options"] == {"level": "3"}
+
+
+def test_options_that_contradict_declarations_are_refused(cluster: MemoryCluster) -> None:
+    declare_level(cluster)
+    with pytest.raises(OptionsInvalid) as refused:
+        call(cluster, "nightly", "--options", "level=high,levle=1")
+    assert refused.value.message == (
+        "Option level of action restore must be an integer, found 'high'; "
+        "Action restore has no option levle; did you mean level?"
+    )
+
+
+def test_an_option_that_the_restore_does_not_read_is_reported(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(cluster, "nightly", "--options", "level=3", "--dry-run") == 0
+    assert "Option level is set, but action restore does not use it" in capsys.readouterr().err

@@ -34,6 +34,7 @@ class Defect(StrEnum):
     OBJECT_UNKNOWN = "phase-object-unknown"
     OBJECTS_EARLY = "objects-read-phases"
     UNDECLARED = "dependency-not-declared"
+    OPTION_UNDECLARED = "option-undeclared"
     SECRET_KEPT = "secret-in-artifact"  # noqa: S105 # the id of a rule
     ARGUMENT_MISSING = "argument-missing"
     ARGUMENT_UNKNOWN = "argument-unknown"
@@ -42,7 +43,7 @@ class Defect(StrEnum):
     @property
     def is_advice(self) -> bool:
         """Return whether the action can run in spite of the defect."""
-        return self in (Defect.UNDECLARED, Defect.SECRET_KEPT)
+        return self in (Defect.UNDECLARED, Defect.OPTION_UNDECLARED, Defect.SECRET_KEPT)
 
 
 class Suggest(Protocol):
@@ -340,14 +341,16 @@ class ActionAnalysis:
             "ArtifactsIn": ("inputArtifactNames", self.action.input_artifact_names),
             "ConfigMaps": ("configMapNames", self.action.config_map_names),
             "Secrets": ("secretNames", self.action.secret_names),
+            "Options": ("options", tuple(self.action.options)),
         }[root]
-        if name not in declared:
+        if name not in declared and (declared or root != "Options"):
             hint = self._suggest(name, declared)
             message = f".{root}.{name} is read, but {field} does not list it{hint}"
-            yield Defect.UNDECLARED, message
+            is_option = root == "Options"
+            yield Defect.OPTION_UNDECLARED if is_option else Defect.UNDECLARED, message
 
 
-_DECLARED: Final = ("ArtifactsIn", "ConfigMaps", "Secrets")
+_DECLARED: Final = ("ArtifactsIn", "ConfigMaps", "Options", "Secrets")
 
 
 def _few(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
-from kanister_py.core.errors import InvalidDocument, did_you_mean
+from kanister_py.core.errors import InvalidDocument, UsageError, did_you_mean
 from kanister_py.core.models import ApiModel, Choice, Items, NamedMap, read_partly, refusal
 from kanister_py.core.yaml.documents import Path, dump_yaml, kind_of, nearest, parse_document
 
@@ -123,6 +123,15 @@ def options_with_defaults(
     return {**defaults, **(given or {})} if defaults else given
 
 
+def declared_options(action: HasOptions, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of an earlier run that a follow-up action accepts."""
+    return {
+        name: text
+        for name, text in inherited.items()
+        if name in action.options or not action.options
+    }
+
+
 # Checks
 
 
@@ -160,6 +169,19 @@ def option_problems(
             about = f" ({declaration.description})" if declaration.description else ""
             message = f"Action {name} requires the option {option}{about}, but it is not given"
             yield OptionProblem(option, message, is_missing=True)
+
+
+class OptionsInvalid(UsageError, reason="OptionInvalid"):
+    """Options that contradict the declarations of an action."""
+
+
+def check_options(
+    actions: Mapping[str, HasOptions], name: str, given: Mapping[str, str] | None
+) -> None:
+    """Raise OptionsInvalid with all problems of the options for an action."""
+    problems = list(option_problems(actions, name, given))
+    if problems:
+        raise OptionsInvalid("; ".join(problem.message for problem in problems))
 
 
 def open_options(action: HasOptions, given: Mapping[str, str] | None) -> dict[tuple[str, ...], str]:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.creation import PARENT, Order, new_actionset
 from kanister_py.core.blueprints.model import Action, Blueprint
+from kanister_py.core.blueprints.options import declared_options
 from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.kube.names import MAX_LABEL, short_hash
 from kanister_py.core.kube.parts import annotations_of, maps_in, metadata_of, spec_of, status_of
@@ -123,7 +124,7 @@ def deletion_of(
         labels={RETENTION_LABEL: deletion.backup.schedule},
     )
     actionset = new_actionset(order, backup, lambda letters: letters[0])
-    set_targets(actionset, blueprints)
+    complete_actions(actionset, blueprints)
     # It is resumed when no run reads the backup. A restore that is created later finds this
     # deletion; a restore that was created earlier is found by the check.
     actionset["spec"]["suspend"] = True
@@ -138,13 +139,20 @@ def deletion_of(
     return actionset
 
 
-def set_targets(actionset: Mapping[str, Any], blueprints: Mapping[str, Blueprint]) -> None:
-    """Set the objects on which the actions of a follow-up ActionSet act."""
+def complete_actions(actionset: Mapping[str, Any], blueprints: Mapping[str, Blueprint]) -> None:
+    """Set the objects on which the actions of a follow-up ActionSet act.
+
+    Options of the earlier run that an action does not declare are removed.
+    """
     for entry in actionset["spec"]["actions"]:
         blueprint = blueprints.get(str(entry.get("blueprint")))
         action = blueprint.actions.get(str(entry.get("name"))) if blueprint is not None else None
-        if blueprint is not None and action is not None and entry.get("object"):
+        if blueprint is None or action is None:
+            continue
+        if entry.get("object"):
             entry["object"] = target_of(blueprint, action, entry["object"])
+        if entry.get("options"):
+            entry["options"] = declared_options(action, entry["options"])
 
 
 def target_of(blueprint: Blueprint, action: Action, reference: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,41 @@ def actionset(**action: Any) -> dict[str, Any]:
     }
 
 
+READS_LEVEL = blueprint(
+    func="KubeTask", args={"image": "i", "command": ['{{ index .Options "level" }}']}
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": "fats"}, "must be one of fast, small, found 'fats'; did you mean fast?"),
+        ({"levle": "fast", "level": "fast"}, "has no option levle; did you mean level?"),
+        ({}, "requires the option level"),
+    ],
+)
+def test_options_that_contradict_declarations_are_rejected(
+    context: Context, options: dict[str, str], message: str
+) -> None:
+    (action,) = READS_LEVEL["actions"].values()
+    declares = {**action, "options": {"level": {"enum": ["fast", "small"], "required": True}}}
+    verdict = review_actionset(
+        actionset(options=options), {"b": {**READS_LEVEL, "actions": {"act": declares}}}, context
+    )
+    (problem,) = verdict.problems
+    assert message in problem
+    assert problem.endswith("[option-invalid]")
+
+
+def test_option_that_no_template_reads_is_a_warning(context: Context) -> None:
+    verdict = review_actionset(actionset(options={"levle": "x"}), {"b": READS_LEVEL}, context)
+    assert verdict.is_allowed
+    (warning,) = [text for text in verdict.warnings if "[option-unused]" in text]
+    assert "Option levle is set, but action act does not use it; did you mean level?" in warning
+    verdict = review_actionset(actionset(options={"level": "x"}), {"b": READS_LEVEL}, context)
+    assert not any("[option-unused]" in text for text in verdict.warnings)
+
+
 GOOD = blueprint(func="KubeTask", args={"image": "i", "command": ["c"]})
 
 

@@ -16,10 +16,16 @@ from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, S
 from kanister_py.core.blueprints.lint.structure import schema_findings
 from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, REMOVED, check_version
 from kanister_py.core.blueprints.model import Action, Blueprint, actions_of, why_no_actions
+from kanister_py.core.blueprints.options import option_problems, unused_option_messages
+from kanister_py.core.blueprints.reads import engine_of, reads_of
+from kanister_py.core.blueprints.texts import texts_of
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
 from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.kube.pod_shapes import shape_problems
+from kanister_py.core.models import without_nulls
 from kanister_py.core.registry.choose import RequestedVersion, choose_version, requested_version
+from kanister_py.core.templates.engines import UnknownTemplateEngine
+from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import InvalidObjectReference, needs_of
 from kanister_py.core.versions.semver import Version, parse_request
 from kanister_py.core.yaml.documents import text_of_path
@@ -86,9 +92,24 @@ INPUT_NOT_GIVEN = Rule(
     "`secretNames` and `configMapNames` of an action list the objects that its templates read. "
     "An ActionSet gives them in `secrets` and `configMaps`; a phase without one fails.",
 )
+OPTION_INVALID = Rule(
+    "option-invalid",
+    Severity.ERROR,
+    "An option of an ActionSet or Schedule contradicts the declarations of its action.",
+    "The action declares its `options`: a required one is missing, or an option is unknown, of "
+    "the wrong type or not in `enum`. The run is refused before its first phase.",
+)
+OPTION_UNUSED = Rule(
+    "option-unused",
+    Severity.WARNING,
+    "An ActionSet or Schedule sets an option that no template of its action reads.",
+    "The option has no effect. Its name is usually misspelt.",
+)
 RULES = (
     UNKNOWN_OBJECT,
     INPUT_NOT_GIVEN,
+    OPTION_INVALID,
+    OPTION_UNUSED,
     NOT_GIVEN,
     NOT_AN_ACTION_SET,
     NO_ACTIONS,
@@ -122,6 +143,7 @@ def check_action_set(
             continue
         if name in blueprint.actions:
             yield from _missing_inputs(manifest, index, entry, blueprint.actions[name])
+            yield from _wrong_options(manifest, index, entry, blueprint)
             continue
         spot = Spot(manifest, ("spec", "actions", index, "name"), name)
         names = [*blueprint.actions]
@@ -164,6 +186,34 @@ def _missing_inputs(
         if field in inputs:
             where = spot.at(field) if inputs[field] else spot
             yield where.finding(INPUT_NOT_GIVEN, f"{message} in {field}")
+
+
+def _wrong_options(
+    manifest: LocatedObject, index: int, entry: Mapping[str, Any], blueprint: Blueprint
+) -> Iterator[Finding]:
+    """Find options that contradict the declarations of the action, or that nothing reads."""
+    name, given = str(entry.get("name")), without_nulls(entry.get("options") or {})
+    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
+        return  # reported with the schema
+    spot = Spot(manifest, ("spec", "actions", index), name)
+    for problem in option_problems(blueprint.actions, name, given):
+        path = ("options", problem.option) if not problem.is_missing else ("options",)
+        where = spot.at(*path) if given else spot
+        yield where.finding(OPTION_INVALID, problem.message)
+    reads = _names_read(blueprint, name) if given else None
+    if reads is not None:
+        for option, message in unused_option_messages(blueprint.actions, name, given, reads):
+            yield spot.at("options", option).finding(OPTION_UNUSED, message)
+
+
+def _names_read(blueprint: Blueprint, name: str) -> list[tuple[str, ...]] | None:
+    """List the values that the templates of an action read; None if one cannot be parsed."""
+    try:
+        engine = engine_of(blueprint).engine
+        texts = texts_of(blueprint.actions[name])
+        return [read.names for text in texts for read in reads_of(text.text, engine)]
+    except (TemplateError, UnknownTemplateEngine):
+        return None
 
 
 def _wrong_override(

@@ -104,6 +104,13 @@ UNDECLARED = Rule(
     "inputArtifactNames, configMapNames and secretNames are not enforced. They document the "
     "inputs of an action for the authors of ActionSets, so a missing name misleads them.",
 )
+OPTION_UNDECLARED = Rule(
+    "option-undeclared",
+    Severity.WARNING,
+    "A template reads an option that is not among those that its action declares.",
+    "An action that declares `options` cannot be given others, except for those that other "
+    "actions of its Blueprint declare. Declare the option, or correct its name.",
+)
 SECRET_KEPT = Rule(
     "secret-in-artifact",
     Severity.WARNING,
@@ -112,7 +119,7 @@ SECRET_KEPT = Rule(
     "who can read the ActionSet. Store a reference to the Secret instead.",
 )
 _OF_READS = (PARAMETER, FIELD, PHASE_UNKNOWN, PHASE_LATER, OUTPUT, OBJECT, OBJECTS_EARLY)
-_RULES_BY_ID = {rule.id: rule for rule in (*_OF_READS, UNDECLARED, SECRET_KEPT)}
+_RULES_BY_ID = {rule.id: rule for rule in (*_OF_READS, UNDECLARED, OPTION_UNDECLARED, SECRET_KEPT)}
 RULES = (
     ENGINE,
     ENGINE_UNKNOWN,
@@ -125,6 +132,7 @@ RULES = (
     OBJECT,
     OBJECTS_EARLY,
     UNDECLARED,
+    OPTION_UNDECLARED,
     SECRET_KEPT,
 )
 

@@ -37,6 +37,16 @@ def template_with(**action: Any) -> dict[str, Any]:
     return {"spec": {"actions": [{"name": "act", "blueprint": "made-up", **action}]}}
 
 
+def test_options_of_the_template_are_checked_against_declarations(context: Context) -> None:
+    declares = blueprint()
+    declares["actions"]["act"]["options"] = {"count": {"type": "integer"}}
+    template = template_with(options={"count": "many"})
+    findings = lint(context, declares, schedule(template=template))
+    (finding,) = [finding for finding in findings if finding.rule == "option-invalid"]
+    assert finding.path == "spec.template.spec.actions[0].options.count"
+    assert "must be an integer, found 'many'" in finding.message
+
+
 @pytest.mark.parametrize(
     ("spec", "path", "message"),
     [

@@ -193,6 +193,12 @@ class TestTemplates:
                 id="an artifact of the deferred phase",
             ),
             pytest.param(
+                action("{{ .Options.x }}{{ .Options.y }}", fields="    options: {x: {}}\n"),
+                ["option-undeclared"],
+                11,
+                id="an option that is not declared",
+            ),
+            pytest.param(
                 action().replace("name: k,", "name: '{{ .Phases.two.Output.x }}',"),
                 ["objects-read-phases"],
                 9,
