@@ -95,7 +95,7 @@ def _errors_of(function: PythonFunction, call: FunctionCall) -> Iterator[None]:
     except FunctionCallError:
         raise
     except TimeoutError:
-        why = f"it did not answer within {call.timeout_seconds:g} s"
+        why = f"it did not respond within {call.timeout_seconds:g} s"
         raise FunctionTimedOut(*where, why) from None
     except TransientError as error:
         raise FunctionUnavailable(*where, error.message) from error

@@ -84,7 +84,7 @@ def too_large(size: int | None, limit: int) -> str:
     """Return the message for a response that is too large; None is an unknown size."""
     size_text = f"has {mebibytes(size)}" if size is not None else "goes on"
     return (
-        f"its answer {size_text}, and {mebibytes(limit)} are allowed; "
+        f"its response {size_text}, and {mebibytes(limit)} are allowed; "
         "if it needs more, annotate the Function with kanister-py.io/max-answer-size"
     )
 
@@ -100,7 +100,7 @@ def max_values(limit_bytes: int) -> int:
 
 def too_many_values(limit_bytes: int) -> str:
     return (
-        f"its answer has more than the {max_values(limit_bytes)} values that are allowed in "
+        f"its response has more than the {max_values(limit_bytes)} values that are allowed in "
         f"{mebibytes(limit_bytes)}; if it needs more, annotate the Function with "
         "kanister-py.io/max-answer-size"
     )

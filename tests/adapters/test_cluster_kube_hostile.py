@@ -104,7 +104,7 @@ def test_invalid_response_is_an_error(sent: list[bytes], tmp_path: Path) -> None
 def test_redirect_error_names_its_target(tmp_path: Path) -> None:
     error = _attempts(lambda _: WRONG["moved"], tmp_path)[1]
     assert isinstance(error, ClusterUnavailable)
-    assert "answers 307 and redirects to https://elsewhere.example/" in error.message
+    assert "returned 307 and redirects to https://elsewhere.example/" in error.message
 
 
 # Time limits

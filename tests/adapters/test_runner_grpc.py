@@ -244,7 +244,7 @@ def test_response_of_20_megabytes_is_too_large(cleanup: ExitStack) -> None:
     answer = b"\x22" + b"\x80\x80\x80\x0a" + bytes(20 << 20)
     port = cleanup.enter_context(raw_server(lambda _data, _context: answer))
     with pytest.raises(
-        FunctionAnswerTooLarge, match=r"its answer has 20 MiB, and 8 MiB are allowed"
+        FunctionAnswerTooLarge, match=r"its response has 20 MiB, and 8 MiB are allowed"
     ) as caught:
         connect(cleanup, port)(request_with())
     assert "kanister-py.io/max-answer-size" in caught.value.message

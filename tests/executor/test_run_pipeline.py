@@ -446,7 +446,7 @@ class TestFailures:
     @pytest.mark.parametrize(
         "cause",
         [
-            pytest.param(FunctionTimedOut(*WHERE, "it did not answer within 1 s"), id="hangs"),
+            pytest.param(FunctionTimedOut(*WHERE, "it did not respond within 1 s"), id="hangs"),
             pytest.param(FunctionUnavailable(*WHERE, "the connection broke off"), id="dies"),
             pytest.param(FunctionAnswerTooLarge(*WHERE, "more than 64 MiB"), id="65 MB"),
             pytest.param(FunctionAnswerInvalid(*WHERE, "not JSON"), id="garbage"),
@@ -472,7 +472,7 @@ class TestFailures:
         assert runner.calls > 1
 
     def test_a_step_may_name_the_reasons_for_retries(self) -> None:
-        late = FunctionTimedOut(*WHERE, "it did not answer within 1 s")
+        late = FunctionTimedOut(*WHERE, "it did not respond within 1 s")
         for on, calls in (((), 1), (("FunctionTimedOut",), 3)):
             runner = Raises(late)
             stage = Stage({"f": passes}, runner=runner)

@@ -49,4 +49,4 @@ def test_timeout_of_a_step_ends_a_costly_template(
     (tmp_path / "composition.yaml").write_text(yaml.safe_dump(composition))
     done = kanister("render", "xr.yaml", "composition.yaml", "--timeout", "2s", cwd=tmp_path)
     assert done.code == 1
-    assert "it did not answer within 2 s" in done.err
+    assert "it did not respond within 2 s" in done.err

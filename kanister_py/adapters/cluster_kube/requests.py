@@ -237,7 +237,7 @@ class Requests:
         if response.status < 400:
             to = response.headers.get("location") or ""
             away = f" and redirects to {to[:200]}" if to else ""
-            message = f"{self._server} answers {response.status}{away}; is it an API server?"
+            message = f"{self._server} returned {response.status}{away}; is it an API server?"
             return ClusterUnavailable(message)
         delay = _retry_after(response.headers)
         return error_of(response.status, status_in(body), request.subject, delay)

@@ -156,7 +156,7 @@ class KubeExecSession(Stream):
                 return
             with self._lock:
                 self._socket.ping()
-        raise self._lost("nobody answers")
+        raise self._lost("the server does not respond")
 
     def _send(self, message: bytes) -> None:
         import websocket

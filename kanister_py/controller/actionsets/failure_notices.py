@@ -212,7 +212,7 @@ class FailureNotices:
             self._count("sent")
             return DONE
         # The response is untrusted, so only its status is reported.
-        message = f"The notice was answered with {status} by {origin_of(url)}"
+        message = f"{origin_of(url)} returned {status} for the notice"
         self._tools.post_event(notice.subject, WARNING, "NoticeRefused", message)
         self._count("refused")
         return DONE

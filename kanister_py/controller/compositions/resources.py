@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
     changed: str = ""
     """A composed object that changed after the pipeline ran, so that it has to run again."""
     unavailable: str = ""
-    """The function revision that did not answer."""
+    """The function revision that did not respond."""
     is_gone: bool = False
     is_postponed: bool = False
     """Whether the failure was not reported yet, because it may be over soon."""

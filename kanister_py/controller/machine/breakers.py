@@ -151,7 +151,7 @@ class Breakers(Generic[Key]):
             if circuit.timer is not None:
                 circuit.timer.cancel()
         if circuit.is_open:
-            _LOG.info("%s answers again", revision)
+            _LOG.info("%s responds again", revision)
         for key in circuit.waiting:
             self._requeue(key)
 

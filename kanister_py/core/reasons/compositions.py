@@ -223,7 +223,7 @@ FUNCTION_CALLS: Final = ReasonGroup(
         ),
         Reason(
             "FunctionTimedOut",
-            "The function did not answer in time.",
+            "The function did not respond in time.",
             "Check the function, or raise the timeout of the step.",
         ),
         Reason(
@@ -356,7 +356,7 @@ PACKAGES: Final = ReasonGroup(
         ),
         Reason(
             "RegistryUnavailable",
-            "The registry does not answer; the request is retried.",
+            "The registry does not respond; the request is retried.",
             "Check the network.",
         ),
         Reason(

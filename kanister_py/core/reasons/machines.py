@@ -54,7 +54,7 @@ CLUSTER: Final = ReasonGroup(
             "The object exceeds the size limit of the API server.",
             "Store the data elsewhere.",
         ),
-        Reason("Unknown", "The API server answered without a reason.", "See the message."),
+        Reason("Unknown", "The API server returned an error without a reason.", "See the message."),
         Reason(
             "ClusterConfigInvalid",
             "The kubeconfig or the in-cluster configuration is unusable.",

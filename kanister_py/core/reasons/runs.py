@@ -452,7 +452,7 @@ STORES: Final = ReasonGroup(
     (
         Reason(
             "StoreUnavailable",
-            "The object store did not answer, or not completely; the request is retried.",
+            "The object store did not respond, or not completely; the request is retried.",
             "Check the endpoint and the network.",
         ),
         Reason(
@@ -530,7 +530,9 @@ STORES: Final = ReasonGroup(
         Reason("NoSnapshot", "The RDS snapshot does not exist.", "Correct its name."),
         Reason("RdsFailed", "RDS reports a failed state.", "Look at the events of RDS."),
         Reason(
-            "AwsUnreachable", "AWS did not answer.", "Check the network; `retry` repeats the phase."
+            "AwsUnreachable",
+            "AWS did not respond.",
+            "Check the network; `retry` repeats the phase.",
         ),
         Reason(
             "AwsRefused",

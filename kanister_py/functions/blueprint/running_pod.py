@@ -289,11 +289,11 @@ class RunningPod:
         if is_stranded:
             detail = f" ({status['message']})" if status.get("message") else ""
             self._ctx.log(
-                f"{which} is on node {node}, which does not answer{detail}: the phase goes on when "
-                "the node is back, and fails when the pod is gone or the phase's time is over"
+                f"{which} is on node {node}, which does not respond{detail}: the phase continues "
+                "when the node is back, and fails when the pod is deleted or the phase times out"
             )
         else:
-            self._ctx.log(f"{which} is on node {node}, which answers again")
+            self._ctx.log(f"{which} is on node {node}, which responds again")
 
     def _wait(
         self,

@@ -122,7 +122,7 @@ def test_a_response_of_20_megabytes_does_not_use_its_size_in_memory(
         before = composing.bytes_of("VmRSS")
         function.is_healthy, function.calls = False, 0
         outage = composing.until(lambda state: not state["synced"] and function.calls >= CALLS)
-        assert "its answer has 20 MiB, and 8 MiB are allowed" in outage["messages"][0]
+        assert "its response has 20 MiB, and 8 MiB are allowed" in outage["messages"][0]
         assert composing.bytes_of("VmHWM") <= MOST_BYTES
         function.is_healthy = True
         composing.until(lambda report: report["synced"] == composing.count)

@@ -375,12 +375,12 @@ def test_pod_on_an_unresponsive_node_logs_the_reason(stranded: dict[str, Any], d
     name = harness.seen_pod()["metadata"]["name"]
     tell(harness, phase="Running", **stranded)
     line = (
-        f"Pod default/{name} is on node one, which does not answer{detail}: the phase goes on when "
-        "the node is back, and fails when the pod is gone or the phase's time is over"
+        f"Pod default/{name} is on node one, which does not respond{detail}: the phase continues "
+        "when the node is back, and fails when the pod is deleted or the phase times out"
     )
     harness.wait_for_line(line)
     tell(harness, phase="Running", conditions=ready("True"))
-    back = f"Pod default/{name} is on node one, which answers again"
+    back = f"Pod default/{name} is on node one, which responds again"
     harness.wait_for_line(back)
     tell(harness, **SUCCEEDED)
     assert called.result() == {}

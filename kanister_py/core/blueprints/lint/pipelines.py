@@ -319,7 +319,9 @@ def _not_stood_for(manifest: LocatedObject, context: Context) -> Iterator[Findin
     stand_in = _stand_in_of(manifest, context.registry)
     if stand_in is not None and (doubt := stand_in.doubt(tag)):
         spot = Spot(manifest, ("spec", _key_of(manifest)), function=stand_in.entry.function)
-        yield spot.finding(NOT_STOOD_FOR, f"No version stands in for {package}: {doubt}")
+        yield spot.finding(
+            NOT_STOOD_FOR, f"No built-in version is known to replace {package}: {doubt}"
+        )
 
 
 def _misspelt_functions(

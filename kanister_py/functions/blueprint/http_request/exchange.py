@@ -144,7 +144,7 @@ class Exchange:
         try:
             response.begin()
             if response.status != 200:
-                raise OSError(f"the proxy answers {response.status}")
+                raise OSError(f"the proxy returned {response.status}")
         finally:
             response.close()
 
@@ -164,7 +164,7 @@ class Exchange:
         with connection.getresponse() as response:
             body = response.read(_LARGEST_BODY + 1)
             if len(body) > _LARGEST_BODY:
-                why = f"{address}: the answer has more than {_LARGEST_BODY // 1024} KiB"
+                why = f"{address}: the response has more than {_LARGEST_BODY // 1024} KiB"
                 raise UsageError(why, reason="ResponseTooLarge")
             if response.length:
                 raise IncompleteRead(body, response.length)

@@ -260,7 +260,7 @@ def _send(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Respons
         if response.status not in _REDIRECTS or not location:
             raise _unexpected(request, response)
         request = _redirected(args, request, response.status, location)
-    raise InvalidRequest(f"The answers send the request in a circle, at last to {request.address}")
+    raise InvalidRequest(f"There are too many redirects, the last one to {request.address}")
 
 
 def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Response:
@@ -281,7 +281,7 @@ def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Res
     except (OSError, HTTPException) as error:
         ctx.check_cancelled()
         if exchange.is_stopped or isinstance(error, TimeoutError):
-            why = f"no answer within {seconds:g} s"
+            why = f"no response within {seconds:g} s"
         else:
             why = _why(error)
         raise RequestFailed(label, why, is_begun=exchange.is_begun) from error
@@ -307,7 +307,7 @@ def _fits(expected: str, status: int) -> bool:
 
 def _unexpected(request: Request, response: Response) -> KanisterError:
     shown = " ".join(response.text[:_SHOWN_OF_BODY].split())
-    message = f"{request.method} {request.address}: answered with {response.status}"
+    message = f"{request.method} {request.address}: returned {response.status}"
     message += f": {shown}" if shown else ""
     if response.status in _PASSING:
         return ServiceNotReady(message, response.status, _retry_after(response))
@@ -357,6 +357,6 @@ def _outputs_of(args: HTTPRequestArgs, response: Response) -> Mapping[str, str]:
         try:
             outputs[name] = parse_jsonpath(path).render(answer)
         except InvalidJSONPath as error:
-            why = f"Output {name}: the answer has nothing at {path}: {error.why}"
+            why = f"Output {name}: the response has nothing at {path}: {error.why}"
             raise UsageError(why, reason="OutputNotInResponse") from error
     return outputs
