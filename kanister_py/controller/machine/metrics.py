@@ -191,7 +191,7 @@ class ControllerMetrics:
         self.deprecated_uses.labels(function, version, removed_in).inc()
 
     def count_api_error(self, error: KanisterError) -> None:
-        """Count a failed request to the API server."""
+        """Count a failed list or watch of a watch cache."""
         self.api_errors.labels(error.reason).inc()
 
     def watch_queue(
