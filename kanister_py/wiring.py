@@ -499,7 +499,7 @@ def function_runner(
         from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 
         security = ClientSecurity(folder, is_insecure=folder is None)
-        return GrpcRunner(security, limit_bytes=answer_limit_bytes)
+        return GrpcRunner(security, limit_bytes=answer_limit_bytes, waits_once=True)
 
     def as_process() -> FunctionRunner:
         from kanister_py.adapters.runner_process import ProcessRunner

@@ -56,7 +56,12 @@ REQUEST_LIMIT_BYTES = 64 << 20
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _DIAGNOSIS_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
-"""Time to connect for a controller; commands wait longer, as functions may just be starting."""
+"""Time to connect for a controller."""
+COMMAND_CONNECT_SECONDS = 10.0
+"""Time to connect for a command, which waits longer because functions may just be starting.
+
+Retries of a command do not wait again, so that a server that is not running is reported soon.
+"""
 MOST_CHANNELS = 8
 """Channels per revision. The kernel distributes connections randomly: with two processes behind a
 port, eight connections miss one of them in 1 of 128 cases.
@@ -94,13 +99,15 @@ class GrpcRunner:
         *,
         limit_bytes: int = 0,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        connect_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        connect_seconds: float = COMMAND_CONNECT_SECONDS,
+        waits_once: bool = False,
         budget: AnswerBudget | None = None,
     ) -> None:
         self._security = security
         self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES
         self._timeout_seconds = timeout_seconds
         self._connect_seconds = connect_seconds
+        self._waits_once = waits_once
         self._budget = budget or AnswerBudget()
         self._lock = threading.Lock()
         self._connections: dict[str, _Connection] = {}
@@ -117,11 +124,13 @@ class GrpcRunner:
                 *where, f"the request cannot be encoded: {error}"
             ) from None
         limit_bytes = revision.answer_limit_bytes or self._limit_bytes
+        timeout_seconds = call.timeout_seconds or self._timeout_seconds
         with self._connection(revision.name, revision.endpoint, limit_bytes) as connection:
             try:
-                answer = connection.call(request, call.timeout_seconds or self._timeout_seconds)
+                answer = connection.call(request, timeout_seconds)
             except grpc.RpcError as error:
-                raise self._error_of(error, where, connection) from error
+                connect_seconds = min(timeout_seconds, self._connect_seconds)
+                raise self._error_of(error, where, connection, connect_seconds) from error
         self._budget.take(len(answer))
         try:
             return read_response(answer, call.request, max_values(limit_bytes))
@@ -140,7 +149,9 @@ class GrpcRunner:
             if connection is None or connection.identity != identity:
                 if connection is not None:
                     connection.retire()
-                connection = _Connection(identity, self._security, self._connect_seconds)
+                connection = _Connection(
+                    identity, self._security, self._connect_seconds, waits_once=self._waits_once
+                )
                 self._connections[name] = connection
             connection.enter()
         try:
@@ -164,7 +175,11 @@ class GrpcRunner:
             connection.wait_until_closed()
 
     def _error_of(
-        self, error: Any, where: tuple[str, str, str], connection: _Connection
+        self,
+        error: Any,
+        where: tuple[str, str, str],
+        connection: _Connection,
+        connect_seconds: float,
     ) -> FunctionCallError:
         code, details = error.code(), " ".join((error.details() or "").split())
         at = f" at {connection.endpoint}"
@@ -176,7 +191,8 @@ class GrpcRunner:
             # Calls are never cancelled here: a server does that to new calls while it stops.
             return FunctionUnavailable(*where, f"it stopped during the call{at}")
         if code is grpc.StatusCode.UNAVAILABLE:
-            return FunctionUnavailable(*where, f"it cannot be reached{at}: {details}")
+            within = f" within {connect_seconds:g} s" if _was_never_reached(error) else ""
+            return FunctionUnavailable(*where, f"it cannot be reached{at}{within}: {details}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return FunctionTimedOut(*where, f"it did not respond in time{at}")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
@@ -216,9 +232,11 @@ class _Channel:
 
     def connects(self, timeout_seconds: float) -> bool:
         """Wait for the connection. Returns False if it is not established in time."""
+        is_ready = grpc.channel_ready_future(self._channel)
         try:
-            grpc.channel_ready_future(self._channel).result(timeout_seconds)
+            is_ready.result(timeout_seconds)
         except grpc.FutureTimeoutError:
+            is_ready.cancel()  # ends its subscription to the channel
             return False
         return True
 
@@ -231,10 +249,16 @@ class _Connection:
     """
 
     def __init__(
-        self, identity: _Identity, security: ClientSecurity, connect_seconds: float
+        self,
+        identity: _Identity,
+        security: ClientSecurity,
+        connect_seconds: float,
+        *,
+        waits_once: bool,
     ) -> None:
         self.identity = identity
         self._connect_seconds = connect_seconds
+        self._waits_once = waits_once
         self._certificates = identity.certificates
         # Endpoints with pod addresses have no host name, so the name is appended to them.
         self.endpoint, _, named = identity.address.partition("#")
@@ -302,7 +326,8 @@ class _Connection:
     def _try(self, channel: _Channel, request: bytes, until: float, package: str = "") -> bytes:
         method = partial(channel.methods[package or self._package], metadata=_metadata())
         answer: bytes
-        connect_until = min(until, time.monotonic() + self._connect_seconds)
+        connect_seconds = self._connect_seconds
+        connect_until = min(until, time.monotonic() + connect_seconds)
         try:
             answer = method(request, timeout=_left(until))
         except grpc.RpcError as error:
@@ -313,7 +338,9 @@ class _Connection:
             unreached = error
         else:
             return answer
-        if not channel.connects(_left(connect_until)):
+        if not (connect_seconds and channel.connects(_left(connect_until))):
+            if self._waits_once:
+                self._connect_seconds = 0.0
             raise unreached
         answer = method(request, timeout=_left(until))
         return answer

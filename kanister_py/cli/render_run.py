@@ -10,7 +10,11 @@ from kanister_py import wiring
 from kanister_py.core.blueprints.lint.pipelines import path_in_input
 from kanister_py.core.compositions.dry_run import with_newer_versions
 from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
-from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, substitutes_used
+from kanister_py.core.compositions.installed import (
+    BUILT_IN_LEFT_OUT,
+    built_in_not_listed,
+    substitutes_used,
+)
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import PipelineFatal
 from kanister_py.core.errors import InvalidDocument
@@ -91,6 +95,9 @@ class Renderer:
         notices += [notice for notice in functions.notices if notice.facts.get("function") in names]
         if inputs.functions is None:
             notices += substitutes_used(names)
+        else:
+            registry = wiring.read_functions().registry
+            notices += built_in_not_listed(names, functions.revisions, registry)
         if inputs.cache_folder is not None and self._cache is None:
             self._cache = wiring.response_cache(inputs.cache_folder)
         if self._artifacts is None and any(step.input_ref for step in inputs.composition.steps):

@@ -230,9 +230,24 @@ def test_failed_connection_has_its_own_timeout(cleanup: ExitStack, is_listening:
         cleanup.callback(runner.close)
         revision = FunctionRevision("function-f", "f-1", 1, endpoint=f"127.0.0.1:{port}")
         began = time.monotonic()
-        with pytest.raises(FunctionUnavailable, match="it cannot be reached"):
+        with pytest.raises(
+            FunctionUnavailable, match=rf"cannot be reached at \S+:{port} within 1 s"
+        ):
             runner.run(FunctionCall("a-step", revision, request_with()))
         assert time.monotonic() - began < 30
+
+
+def test_command_waits_only_once_for_a_server(cleanup: ExitStack) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    runner = GrpcRunner(INSECURE, connect_seconds=1.0, waits_once=True)
+    cleanup.callback(runner.close)
+    revision = FunctionRevision("function-f", "f-1", 1, endpoint=f"127.0.0.1:{port}")
+    began = time.monotonic()
+    for _ in range(40):
+        with pytest.raises(FunctionUnavailable, match="within 1 s"):
+            runner.run(FunctionCall("a-step", revision, request_with()))
+    assert time.monotonic() - began < 30
 
 
 def context_with(values: bytes) -> bytes:

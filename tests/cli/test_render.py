@@ -677,6 +677,18 @@ class TestWhatRunsAFunction:
             if served.stderr is not None:
                 served.stderr.close()
 
+    def test_built_in_function_that_the_file_of_functions_lacks_is_named(
+        self, write: Write, render: Render
+    ) -> None:
+        name = "function-patch-and-transform"
+        write(functions=function("function-own", runtime="Development"))
+        code, documents, err = render("functions.yaml")
+        assert (code, documents) == (1, [])
+        assert f"note: {name} is built in, but the file of Functions does not list it" in err
+        write(functions=function(name, runtime="InProcess"))
+        code, _, err = render("functions.yaml")
+        assert (code, "does not list it" in err) == (0, False)
+
     def test_unreachable_function_suggests_the_built_in_one(
         self, write: Write, render: Render
     ) -> None:

@@ -62,6 +62,8 @@ ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 DEFAULT_TARGET = "localhost:9443"
 BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
 """Reason of the notice that a function is called at its own address, but is also built in."""
+BUILT_IN_NOT_LISTED = "BuiltInNotListed"
+"""Reason of the notice that the given Functions lack a function that is built in."""
 SUBSTITUTED = "BuiltInStandsIn"
 RUNTIMES = ("Development", "InProcess", "Process", "Python")
 _CONTAINER = "Docker"
@@ -331,6 +333,21 @@ def substitutes_used(functions: Iterable[str]) -> Iterator[Notice]:
         if name != function:
             message = f"{name}, which is built in, is used in place of {function}"
             yield Notice(SUBSTITUTED, message, Severity.INFO, name)
+
+
+def built_in_not_listed(
+    functions: Iterable[str], listed: Registry[FunctionRevision], entries: Registry[FunctionEntry]
+) -> Iterator[Notice]:
+    """Yield a notice for every function that is built in, but missing in a list of Functions."""
+    names = {revision.function for revision in built_in_revisions(entries)}
+    for function in dict.fromkeys(functions):
+        if function in names and function not in listed:
+            message = (
+                f"{function} is built in, but the file of Functions does not list it; add a "
+                f"Function {function} with the annotation {RUNTIME}=InProcess, or leave the file "
+                "out if all functions are built in"
+            )
+            yield Notice(BUILT_IN_NOT_LISTED, message, Severity.INFO, function)
 
 
 # Built-in functions
