@@ -93,6 +93,14 @@ def syntax_error_in(text: str, engine: Engine) -> TemplateParseError | None:
     return None
 
 
+def is_evident(text: str, engine: Engine) -> bool:
+    """Return whether a text with a syntax error is certainly meant for an engine."""
+    looks_like_jinja = _looks_like_jinja(text)
+    if engine is Engine.JINJA2:
+        return looks_like_jinja
+    return not looks_like_jinja and _ONLY_GO.search(text) is not None
+
+
 def is_template(text: str, engine: Engine | None = None) -> bool:
     """Return whether a text contains template syntax, of any engine if none is given."""
     if engine is Engine.GO:
@@ -110,6 +118,10 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*+"?|`[^`]*+`?|\'(?:\\.|[^\'\\\n])*+\'?'
 # A field of the dot does not follow a value whose field it could be.
 _READING = re.compile(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
 _GO_WORD = re.compile(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
+# An expression that cannot be Jinja2: there, a keyword would have to be a variable or function.
+_ONLY_GO = re.compile(
+    r"\{\{-?\s*(?:[.$]|(?:if|else|end|range|with|define|template|block)\b(?!\s*[(.|\[]))"
+)
 # A filter with arguments, or a top-level parameter without a dot before it.
 _JINJA_READING = re.compile(
     r"\|\s*\w+\(|(?<![\w.$\"'])(?:" + "|".join(sorted(ROOT_NAMES)) + r")[.\[]"

@@ -12,7 +12,12 @@ from difflib import get_close_matches
 from typing import Final
 
 from kanister_py.core.errors import did_you_mean
-from kanister_py.core.templates.engines import Engine, blueprint_functions, syntax_error_in
+from kanister_py.core.templates.engines import (
+    Engine,
+    blueprint_functions,
+    is_evident,
+    syntax_error_in,
+)
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.param_types import ROOT_NAMES, TEMPLATE_PARAMS
 from kanister_py.core.yaml.documents import nearest
@@ -133,9 +138,9 @@ _WORDS = {
 def explain_unreadable(
     error: TemplateParseError, text: str, engine: Engine, *, is_sure: bool
 ) -> str:
-    """Explain a syntax error; if the engine is only a guess, for both engines."""
+    """Explain a syntax error; if the text may be meant for either engine, for both."""
     why = explain_syntax(error)
-    if is_sure:
+    if is_sure or is_evident(text, engine):
         return why
     other = Engine.GO if engine is Engine.JINJA2 else Engine.JINJA2
     fault = syntax_error_in(text, other)

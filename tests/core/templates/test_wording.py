@@ -6,7 +6,7 @@ import pytest
 
 from kanister_py.core.blueprints.model import only_blueprint
 from kanister_py.core.blueprints.plan import renderer_of
-from kanister_py.core.templates.engines import Engine
+from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed
 from kanister_py.core.yaml.documents import parse_documents
@@ -193,28 +193,39 @@ def test_message_has_the_path_without_a_file(params: Params) -> None:
     assert error.value.message.startswith('backup/dump args.image: no "x" in .Options')
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param(
-            '{{ b64decc "x" }}',
-            'as a Go template: there is no function "b64decc"; did you mean b64dec',
-            id="Go is likelier",
-        ),
-        pytest.param("{% if Options.x %}{{ now", "as Jinja2: ", id="Jinja2 is likelier"),
-    ],
-)
-def test_message_explains_the_error_for_both_engines(
-    params: Params, text: str, message: str
-) -> None:
-    from kanister_py.core.templates.engines import choose_engine
-
+def unreadable(text: str, params: Params) -> str:
+    """Return the explanation of a syntax error, with the engine that the text itself suggests."""
     choice = choose_engine({}, [text])
     renderer = Renderer(choice.engine, is_sure=choice.is_sure)
     with pytest.raises(RenderFailed) as error:
         renderer.text(text, params)
-    assert error.value.why.startswith(message)
-    assert "; as Jinja2: " in error.value.why or "; as a Go template: " in error.value.why
+    return error.value.why
+
+
+def test_message_explains_the_error_for_both_engines(params: Params) -> None:
+    why = unreadable('{{ b64decc "x" }}', params)
+    assert why.startswith('as a Go template: there is no function "b64decc"; did you mean b64dec')
+    assert "; as Jinja2: " in why
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("{% if Options.x %}{{ now", "Line 1: unexpected end", id="a Jinja2 statement"),
+        pytest.param("{{ Options.x | default('a') ", "Line 1: unexpected end", id="a filter"),
+        pytest.param(
+            "{{ .Options.x ", "unclosed action; close {{ with }}", id="a field of the dot"
+        ),
+        pytest.param("{{ if true }}a", "unexpected EOF", id="a Go keyword"),
+    ],
+)
+def test_only_the_engine_that_the_text_is_written_for_explains_the_error(
+    params: Params, text: str, message: str
+) -> None:
+    why = unreadable(text, params)
+    assert why.startswith(message)
+    assert "as Jinja2" not in why
+    assert "as a Go template" not in why
 
 
 def test_annotation_decides_which_engine_explains(params: Params) -> None:
