@@ -374,6 +374,11 @@ PACKAGES: Final = ReasonGroup(
             "The manifest runs a function of its own in place of the built-in one of that name.",
         ),
         Reason(
+            "BuiltInNotListed",
+            "The file of Functions given to `render` lacks a function that is built in.",
+            "Add a Function of that name with the runtime `InProcess`, or leave the file out.",
+        ),
+        Reason(
             "NoStandIn",
             "With `--strict-versions`, no built-in version is known to replace this release.",
             "Use a release in the message, or run the package at an address.",
