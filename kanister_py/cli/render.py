@@ -57,6 +57,14 @@ if TYPE_CHECKING:
 
 _FORMATS = ("yaml", "json")
 _POLL_SECONDS = 0.2
+_WITHOUT_EFFECT = (
+    ("--crossplane-version", "VERSION"),
+    ("--crossplane-image", "IMAGE"),
+    ("--crossplane-binary", "PATH"),
+    ("--crossplane-docker-network", "NETWORK"),
+    ("--project-file", "PATH"),
+)
+"""Flags of `crossplane render` for its engine and its projects, which do not exist here."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +162,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     secrets = output.add_mutually_exclusive_group()
     switch(secrets, "--show-secrets", help="print data of Secrets unmasked")
     switch(secrets, "--mask-secrets", help="mask data of Secrets in a pipe or file, too")
+    compatibility = parser.add_argument_group("flags of crossplane render without effect here")
+    for flag, metavar in _WITHOUT_EFFECT:
+        compatibility.add_argument(flag, metavar=metavar, help="accepted, with a note")
     tests = parser.add_argument_group("tests")
     repeated(
         tests,
@@ -176,6 +187,7 @@ def run(args: argparse.Namespace) -> int:
         return run_suites(args)
     if args.junit is not None:
         raise CommandLineError("--junit needs --assert")
+    _note_flags_without_effect(args)
     form = _form_of(args)
     if not (args.xr and args.composition):
         raise CommandLineError("Name an XR and a COMPOSITION, or use --assert")
@@ -185,6 +197,12 @@ def run(args: argparse.Namespace) -> int:
         if args.watch:
             return _watch(args, form, renderer)
         return _render_once(args, form, renderer)
+
+
+def _note_flags_without_effect(args: argparse.Namespace) -> None:
+    for flag, _ in _WITHOUT_EFFECT:
+        if getattr(args, flag.removeprefix("--").replace("-", "_")) is not None:
+            say(f"note: {flag} has no effect: render needs no engine and reads no project")
 
 
 def _form_of(args: argparse.Namespace) -> str:

@@ -151,6 +151,21 @@ class TestWhatIsPrinted:
         assert (step["calls"], step["cached"], step["worst"]) == (1, False, "Normal")
         assert rendered["results"][0]["reason"] == "SelectComposition"
 
+    def test_flags_for_the_engine_of_crossplane_are_accepted_with_a_note(
+        self, render: Render
+    ) -> None:
+        flags = (
+            "--crossplane-version=v2.4.0",
+            "--crossplane-docker-network",
+            "host",
+            "--project-file=p",
+        )
+        code, documents, err = render(*flags)
+        assert (code, documents) == (0, render()[1])
+        names = ("--crossplane-version", "--crossplane-docker-network", "--project-file")
+        assert [line.split()[1] for line in err.splitlines()] == list(names)
+        assert err.count("has no effect") == 3
+
     def test_several_xrs_are_printed_in_order(self, write: Write, render: Render) -> None:
         names = [f"shop-{number}" for number in range(5)]
         write(xr="---\n".join(XR.replace("shop", name) for name in names))
