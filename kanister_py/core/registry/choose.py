@@ -256,7 +256,7 @@ def _why_outside(requested_range: Range, entry: FunctionEntry) -> str:
     if entry.version in requested_range:
         return ""
     is_early = entry.version.is_prerelease
-    return "is a pre-release, which a range must name" if is_early else "is outside"
+    return "is a pre-release, which a range must name" if is_early else "does not match"
 
 
 def _usable(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice[FunctionEntry]:

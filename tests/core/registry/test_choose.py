@@ -126,9 +126,9 @@ def test_version_is_chosen(requested: str | None, expected: str, reasons: list[s
             ">0.4.0",
             FunctionVersionNotFound,
             "KubeTask has no version that matches the range >0.4.0: v0.6.0 is planned; "
-            "v0.5.0-rc.1 is a pre-release, which a range must name; v0.4.0 is outside; "
-            "v0.3.0 is outside; v0.2.0 is outside; v0.1.0 is outside; "
-            "v0.0.0 is outside",
+            "v0.5.0-rc.1 is a pre-release, which a range must name; v0.4.0 does not match; "
+            "v0.3.0 does not match; v0.2.0 does not match; v0.1.0 does not match; "
+            "v0.0.0 does not match",
             id="a range with nothing inside never falls back",
         ),
         pytest.param(
