@@ -49,12 +49,17 @@ from kanister_py.cli.output import put, write_data
 from kanister_py.cli.parser import add_output, pairs, seconds, switch
 from kanister_py.controller.actionsets.pod_logs import PodLogLines
 from kanister_py.core.actionsets.creation import new_actionset
+from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
+from kanister_py.executor.read_blueprints import read_blueprints
 from kanister_py.wiring import lines_of_controller, system_clock
 
 if TYPE_CHECKING:
-    from kanister_py.ports.cluster import Cluster
+    from collections.abc import Mapping
+
+    from kanister_py.core.blueprints.model import Blueprint
+    from kanister_py.ports.cluster import Cluster, KubeObject
     from kanister_py.ports.phase_lines import LineSource
 
 
@@ -121,7 +126,8 @@ def _create(args: argparse.Namespace, cluster: Cluster) -> int:
 # describe
 
 _DESCRIBE: Final = """\
-Show an ActionSet with its actions, phases, artifacts, warnings and error.
+Show an ActionSet with its actions, phases, artifacts, warnings and error, and with the options
+that its actions declare.
 
 kanister-py actionset describe backup-x7k2p
 kanister-py actionset describe backup-x7k2p -n shop -o yaml
@@ -137,8 +143,20 @@ def _describe(args: argparse.Namespace, cluster: Cluster) -> int:
     actionset = cluster.get(ACTION_SETS, args.name, namespace=args.namespace)
     now = system_clock().now()
     data = cleaned_actionset(actionset)
-    write_data(data, args.output, lambda: describe_actionset(actionset, now))
+    write_data(
+        data,
+        args.output,
+        lambda: describe_actionset(actionset, now, _readable_blueprints(cluster, actionset)),
+    )
     return 0
+
+
+def _readable_blueprints(cluster: Cluster, actionset: KubeObject) -> Mapping[str, Blueprint]:
+    """Read the Blueprints of an ActionSet; none if they cannot be read."""
+    try:
+        return read_blueprints(cluster, actionset)
+    except KanisterError:
+        return {}
 
 
 # logs

@@ -34,6 +34,7 @@ from kanister_py.core.kube.resources import ACTION_SETS
 if TYPE_CHECKING:
     import argparse
 
+    from kanister_py.core.blueprints.model import Blueprint
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster, KubeObject
     from kanister_py.ports.phase_lines import LineSource, PrintedLine
@@ -118,8 +119,13 @@ def object_text(reference: Mapping[str, Any]) -> str:
 # describe
 
 
-def describe_actionset(obj: KubeObject, now: datetime) -> Iterator[Line]:
-    """Return the lines of `actionset describe`."""
+def describe_actionset(
+    obj: KubeObject, now: datetime, blueprints: Mapping[str, Blueprint]
+) -> Iterator[Line]:
+    """Return the lines of `actionset describe`.
+
+    `blueprints` are the Blueprints of the ActionSet that could be read; they declare options.
+    """
     metadata = obj["metadata"]
     status = read_status(obj) or Status()
     yield entry_line("Name", f"{metadata['namespace']}/{metadata['name']}")
@@ -140,7 +146,7 @@ def describe_actionset(obj: KubeObject, now: datetime) -> Iterator[Line]:
     actions = maps_in(spec_of(obj), "actions")
     for index, action in enumerate(actions):
         yield ""
-        yield from _action_lines(action, status.actions[index : index + 1], now)
+        yield from _action_lines(action, status.actions[index : index + 1], now, blueprints)
     if status.warnings or status.error is not None:
         yield ""
     for warning in status.warnings:
@@ -156,13 +162,20 @@ def describe_actionset(obj: KubeObject, now: datetime) -> Iterator[Line]:
 
 
 def _action_lines(
-    action: Mapping[str, Any], statuses: Sequence[ActionStatus], now: datetime
+    action: Mapping[str, Any],
+    statuses: Sequence[ActionStatus],
+    now: datetime,
+    blueprints: Mapping[str, Blueprint],
 ) -> Iterator[Line]:
     about = object_text(action.get("object") or {})
     yield entry_line("Action", f"{action.get('name')} of {action.get('blueprint')} on {about}")
     options = action.get("options") or {}
     if options:
         yield entry_line("Options", ", ".join(f"{key}={text}" for key, text in options.items()))
+    blueprint = blueprints.get(str(action.get("blueprint")))
+    declaring = blueprint.actions.get(str(action.get("name"))) if blueprint is not None else None
+    for name, option in declaring.options.items() if declaring is not None else ():
+        yield entry_line("Option", f"{name}: {option.summary}")
     for status in statuses:
         phases = status.every_phase()
         if phases:

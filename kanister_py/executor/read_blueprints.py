@@ -8,7 +8,7 @@ from typing import Any
 from kanister_py.core.blueprints.model import Blueprint, read_partial_blueprint
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.objects import LocatedObject
-from kanister_py.core.kube.parts import namespace_of, spec_of
+from kanister_py.core.kube.parts import maps_in, namespace_of, spec_of
 from kanister_py.core.kube.resources import BLUEPRINTS
 from kanister_py.core.yaml.documents import Document
 from kanister_py.ports.cluster import Cluster
@@ -17,7 +17,8 @@ from kanister_py.ports.cluster import Cluster
 def read_blueprints(cluster: Cluster, actionset: Mapping[str, Any]) -> dict[str, Blueprint]:
     """Read Blueprints by the names that the ActionSet uses; missing ones are omitted."""
     blueprints = {}
-    for name in {str(action.get("blueprint") or "") for action in spec_of(actionset)["actions"]}:
+    actions = maps_in(spec_of(actionset), "actions")
+    for name in {str(action["blueprint"]) for action in actions if action.get("blueprint")}:
         where, _, bare = name.rpartition("/")
         try:
             obj = cluster.get(BLUEPRINTS, bare, namespace=where or namespace_of(actionset))

@@ -22,7 +22,7 @@ from kanister_py.cli.streams import discard_after_reader
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound
-from kanister_py.core.kube.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.actionset_requests import ActionSetState
 from kanister_py.executor.install_definitions import read_definitions
@@ -256,6 +256,18 @@ def test_describe_shows_phases_artifacts_and_the_error(
     assert lines["Reason"] == "Broken"
     (row,) = [line for line in out.splitlines() if line.startswith("  dump")]
     assert row.split() == ["dump", "complete", "v0.1.0", "2", "-", "path"]
+
+
+def test_describe_shows_the_options_that_the_action_declares(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    level = {"type": "integer", "default": "3", "description": "Compression"}
+    actions = {"backup": {"options": {"level": level}}}
+    shop_cluster.patch(BLUEPRINTS, "mysql", {"actions": actions}, namespace="shop")
+    add_actionset(shop_cluster, "one")
+    assert call_verb(shop_cluster, "actionset", "describe", "one") == 0
+    (line,) = [text for text in capsys.readouterr().out.splitlines() if "Option" in text]
+    assert line.split(maxsplit=1)[1] == "level: integer; default: '3': Compression"
 
 
 def test_describe_shows_an_actionset_without_a_status(

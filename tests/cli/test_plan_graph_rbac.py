@@ -53,6 +53,23 @@ class TestPlan:
         assert data["phases"][1]["args"]["to"] == "me"
         assert yaml.safe_load(kanister(*words, "-o", "yaml", stdin=BLUEPRINT).out) == data
 
+    def test_plan_lists_declared_options_and_flags_for_missing_ones(
+        self, kanister: CommandLine
+    ) -> None:
+        who = "{who: {required: true, description: Whom to greet}}"
+        declares = BLUEPRINT.replace("    phases:", f"    options: {who}\n    phases:")
+        done = kanister("plan", "-", "tell", stdin=declares)
+        assert "options:\n  who: string; required: Whom to greet\n" in done.out
+        assert "  --option who=VALUE\n" in done.out
+        done = kanister("plan", "-", "tell", "--option", "hwo=you", stdin=declares)
+        assert done.code == 1
+        assert "Action tell has no option hwo; did you mean who?" in done.out
+
+    def test_plan_warns_of_an_option_that_nothing_reads(self, kanister: CommandLine) -> None:
+        done = kanister(*PLAN, "--option", "hwo=me", stdin=BLUEPRINT)
+        assert "warning: Option hwo is set, but action tell does not use it" in done.err
+        assert "did you mean who?" in done.err
+
     def test_each_problem_of_a_phase_has_a_line(self, kanister: CommandLine) -> None:
         lacking = BLUEPRINT.replace('{to: "{{ .Object.data.to }}"', '{tow: "x", by: "y"')
         out = kanister(*PLAN, stdin=lacking).out
