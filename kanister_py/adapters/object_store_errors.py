@@ -108,7 +108,7 @@ def unreachable(location: Location, answer: str) -> KanisterError:
     """Return the error for a store that did not respond."""
     if any(sign in answer for sign in _SIGNS[-1][1]):
         return refusal_of("", location, answer)
-    return _unavailable(_sentence(location, "", f"cannot be reached: {_connection(answer)}"))
+    return _unavailable(f"The {location} cannot be reached: {_connection(answer)}")
 
 
 def text_between(text: str, opening: str, closing: str) -> str:

@@ -1,7 +1,7 @@
 """Run an action of a blueprint, or an ActionSet, and show its progress until it ends.
 
 kanister-py run blueprint.yaml backup --object Deployment/shop/db -f manifests/
-kanister-py run blueprint.yaml hello --pods=processes --state ./state -o yaml
+kanister-py run blueprint.yaml hello --pods processes --state ./state -o yaml
 kanister-py run actionset.yaml -f blueprint.yaml -f manifests/
 kanister-py run --state ./state --resume
 kanister-py run --context prod -n shop mysql-backup backup --object StatefulSet/shop/db
@@ -272,7 +272,7 @@ def _start(args: argparse.Namespace, observer: RunObserver, cluster: Cluster | N
         if settings.locations and not settings.pods:
             raise CommandLineError("--locations needs --pods")
         if settings.pods and not args.pods:
-            say_warning(f"Pods run as at the start of the run, with --pods={settings.pods}")
+            say_warning(f"Pods run in the same way as before, with --pods {settings.pods}")
             say_warning(wiring.pods_warning())
         if settings.locations and not args.locations:
             say_warning(_locations_warning(settings.locations))

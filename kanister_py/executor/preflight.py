@@ -330,7 +330,7 @@ def phases_that_need_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> 
             path: Path = ("deferPhase",) if phase.is_deferred else ("phases", phase.at)
             message = (
                 f"{origin.where(path)}: {phase.function} needs a pod, but pods are not run here; "
-                "use --pods=processes or a real cluster"
+                "use --pods processes or a real cluster"
             )
             yield Obstacle(phase.at, path, message, "PodsNotRun")
 

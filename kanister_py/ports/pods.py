@@ -25,7 +25,7 @@ def pods_not_run(pod: str, namespace: str) -> UsageError:
     """Return the error for a pod on a cluster that only records pods."""
     return UsageError(
         f"Pod {namespace}/{pod} is recorded only: nothing runs pods here; "
-        "use --pods=processes or a real cluster",
+        "use --pods processes or a real cluster",
         reason="PodsNotRun",
     )
 

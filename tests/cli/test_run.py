@@ -137,7 +137,7 @@ def test_final_status_masks_secrets(
     [
         pytest.param(["unknown"], "Nope", id="a function nobody brought"),
         pytest.param(["other"], "Action other", id="an action that is not there"),
-        pytest.param(["pod"], "--pods=processes", id="a pod that nobody would run"),
+        pytest.param(["pod"], "--pods processes", id="a pod that nobody would run"),
     ],
 )
 def test_failure_exits_with_1(
@@ -642,7 +642,7 @@ def test_resumed_run_runs_the_pods_of_its_deferred_phase(tmp_path: Path) -> None
     (action,) = json.loads(resumed.stdout)["actions"]
     assert action["deferPhase"]["state"] == "complete", resumed.stderr
     assert "go/tidy | tidied" in resumed.stderr
-    assert "Pods run as at the start of the run, with --pods=processes" in resumed.stderr
+    assert "Pods run in the same way as before, with --pods processes" in resumed.stderr
 
 
 def test_pods_of_ended_phases_do_not_run_again(

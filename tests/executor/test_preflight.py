@@ -236,7 +236,7 @@ def test_a_phase_that_needs_a_pod_is_refused_if_pods_are_not_run() -> None:
     run = run_manifest(blueprint(act("first"), needing))
     (problem,) = problems_of(run)
     assert "NeedsPod needs a pod" in problem
-    assert "--pods=processes" in problem
+    assert "--pods processes" in problem
     assert run.progress.error is not None
     assert run.progress.error.reason == "PodsNotRun"
     assert _ACTED == []

@@ -224,7 +224,7 @@ LAPTOP: Final = ReasonGroup(
         Reason(
             "PodsNotRun",
             "Pods are only recorded, not run.",
-            "Use `--pods=processes` or a real cluster.",
+            "Use `--pods processes` or a real cluster.",
         ),
         Reason(
             "ProcessesUnavailable",
