@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kanister_py.cli.output import say
 from kanister_py.cli.parser import pairs, several
 from kanister_py.cli.references import named_reference, object_reference, place
-from kanister_py.core.actionsets.creation import Order, references_of
+from kanister_py.core.actionsets.creation import Order, references_of, set_options
 from kanister_py.core.actionsets.references import (
     parse_named_reference,
     parse_object_reference,
@@ -28,6 +29,7 @@ from kanister_py.core.kube.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
+from kanister_py.executor.read_blueprints import read_blueprints
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -190,6 +192,15 @@ def check_references(actionset: Mapping[str, Any], cluster: Cluster) -> None:
             f"{'; '.join(missing)}; to create it anyway, use --skip-validation",
             reason="ActionSetNotFit",
         )
+
+
+def check_options(args: argparse.Namespace, cluster: Cluster, actionset: dict[str, Any]) -> None:
+    """Check the options of an ActionSet, and warn about those that no template reads."""
+    blueprints = read_blueprints(cluster, actionset)
+    for fields in actionset["spec"]["actions"]:
+        blueprint = blueprints[str(fields["blueprint"])]
+        for warning in set_options(fields, blueprint, dict(args.options)):
+            say(f"warning: {warning}")
 
 
 def _missing(actionset: Mapping[str, Any], cluster: Cluster) -> Iterator[str]:

@@ -25,6 +25,7 @@ from kanister_py.cli.action_flags import (
     add_input_flags,
     add_list_flag,
     add_object_flags,
+    check_options,
     check_references,
     order_of,
 )
@@ -120,6 +121,7 @@ def _create(args: argparse.Namespace, cluster: Cluster) -> int:
     actionset = new_actionset(order_of(args, cluster), parent, choice)
     if not args.skip_validation:
         check_references(actionset, cluster)
+        check_options(args, cluster, actionset)
     return create(args, cluster, actionset)
 
 

@@ -25,15 +25,9 @@ from kanister_py.cli.creation import add_creation_flags, create
 from kanister_py.cli.output import Cell, Line, Tint, say, table, write_data
 from kanister_py.cli.parser import CommandLineError, moment, pairs, switch
 from kanister_py.cli.references import object_reference
-from kanister_py.core.actionsets.creation import SCHEDULE_LABEL, Order, new_actionset
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL, Order, new_actionset, set_options
 from kanister_py.core.actionsets.references import parse_object_reference
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.blueprints.options import (
-    check_options,
-    declared_options,
-    unused_option_messages,
-)
-from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.errors import NotFound, UsageError
 from kanister_py.core.kube.durations import whole_seconds
 from kanister_py.core.kube.resources import ACTION_SETS
@@ -51,7 +45,6 @@ from kanister_py.executor.read_blueprints import read_blueprints
 from kanister_py.wiring import read_functions, system_clock
 
 if TYPE_CHECKING:
-    from kanister_py.core.blueprints.model import Blueprint
     from kanister_py.core.schedules.runs import Run
     from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -197,7 +190,8 @@ def _complete_actions(
         if action is None:
             names = ", ".join(sorted(blueprint.actions)) or "none at all"
             raise RestoreUnclear(f"Blueprint {name} has no action {args.action}, only {names}")
-        _set_options(fields, blueprint, args)
+        for warning in set_options(fields, blueprint, dict(args.options)):
+            say(f"warning: {warning}")
         preferred = str(fields.get("preferredVersion") or "")
         version = choose_reader(
             registry, blueprint, action, fields.get("artifacts") or {}, preferred
@@ -209,19 +203,6 @@ def _complete_actions(
             fields["object"] = parse_object_reference(args.to, args.namespace).as_dict()
         elif fields.get("object"):
             fields["object"] = target_of(blueprint, action, fields["object"])
-
-
-def _set_options(fields: dict[str, Any], blueprint: Blueprint, args: argparse.Namespace) -> None:
-    """Leave out options of the backup that the restore does not declare, and check the others."""
-    actions, given = blueprint.actions, dict(args.options)
-    action = actions[args.action]
-    options = {**declared_options(action, fields.pop("options", None) or {}), **given}
-    check_options(actions, args.action, options)
-    if options:
-        fields["options"] = options
-    reads = [read.names for read in reads_of_action(action, engine_of(blueprint).engine)]
-    for _option, message in unused_option_messages(actions, args.action, given, reads):
-        say(f"warning: {message}")
 
 
 def _show(chosen: Run, actionset: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from kanister_py.cli.action_flags import (
     add_input_flags,
     add_list_flag,
     add_object_flags,
+    check_options,
     check_references,
     order_of,
 )
@@ -149,6 +150,7 @@ def _create(args: argparse.Namespace, cluster: Cluster) -> int:
     parse_schedule(schedule)
     if not args.skip_validation:
         check_references(actionset, cluster)
+        check_options(args, cluster, actionset)
     return create(args, cluster, schedule)
 
 

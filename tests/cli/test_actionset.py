@@ -21,6 +21,7 @@ from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.streams import discard_after_reader
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
+from kanister_py.core.blueprints.options import OptionsInvalid
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -79,6 +80,21 @@ def test_create_makes_an_action_for_a_named_workload(
     (action,) = the_actionset(shop_cluster)["spec"]["actions"]
     assert action["object"]["kind"] == "StatefulSet"
     assert action["options"] == {"a": "1,2", "b": "x=y"}
+
+
+def test_create_checks_options_against_declarations(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actions = {"backup": {"options": {"level": {"type": "integer"}}}}
+    shop_cluster.patch(BLUEPRINTS, "mysql", {"actions": actions}, namespace="shop")
+    words = ("actionset", "create", "-a", "backup", "-b", "mysql", "--statefulset", "shop/db")
+    with pytest.raises(OptionsInvalid) as refused:
+        call_verb(shop_cluster, *words, "--options", "levle=3")
+    assert refused.value.message == "Action backup has no option levle; did you mean level?"
+    assert call_verb(shop_cluster, *words, "--options", "levle=3", "--skip-validation") == 0
+    assert call_verb(shop_cluster, *words, "--options", "level=3") == 0
+    # The action of the Blueprint has no templates.
+    assert "Option level is set, but action backup does not use it" in capsys.readouterr().err
 
 
 def test_create_selects_objects_by_label_and_kind(shop_cluster: MemoryCluster) -> None:

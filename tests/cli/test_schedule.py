@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from kanister_py.cli.main import main
+from kanister_py.core.blueprints.options import OptionsInvalid
 from kanister_py.core.errors import InvalidDocument, UsageError
-from kanister_py.core.kube.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -55,6 +56,17 @@ def test_a_schedule_is_created_from_flags(
             },
         },
     }
+
+
+def test_create_checks_options_against_declarations(shop_cluster: MemoryCluster) -> None:
+    actions = {"backup": {"options": {"level": {"required": True}}}}
+    shop_cluster.patch(BLUEPRINTS, "mysql", {"actions": actions}, namespace="shop")
+    with pytest.raises(OptionsInvalid) as refused:
+        call_verb(shop_cluster, "schedule", "create", *CREATE)
+    assert refused.value.message == "Action backup requires the option level, but it is not given"
+    assert call_verb(shop_cluster, "schedule", "create", *CREATE, "--options", "level=3") == 0
+    (action,) = get(shop_cluster)["spec"]["template"]["spec"]["actions"]
+    assert action["options"] == {"level": "3"}
 
 
 def test_create_with_dry_run_only_prints(

@@ -9,7 +9,13 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.actionsets.partitions import partition_label_of
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.steps import current_phase
-from kanister_py.core.blueprints.model import ObjectReference
+from kanister_py.core.blueprints.model import Blueprint, ObjectReference
+from kanister_py.core.blueprints.options import (
+    check_options,
+    declared_options,
+    unused_option_messages,
+)
+from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.names import generate_name
@@ -144,6 +150,24 @@ def _action_of(
         if value:
             action[key] = {**(action.get(key) or {}), **value}
     return dict(action)
+
+
+def set_options(
+    fields: dict[str, Any], blueprint: Blueprint, given: Mapping[str, str]
+) -> list[str]:
+    """Set the options of an action, and return warnings about `given` ones that nothing reads.
+
+    Options of a parent that the action does not declare are left out. Raises OptionsInvalid for
+    options that contradict the declarations.
+    """
+    actions, name = blueprint.actions, str(fields["name"])
+    options = {**declared_options(actions[name], fields.pop("options", None) or {}), **given}
+    check_options(actions, name, options)
+    if options:
+        fields["options"] = options
+    engine = engine_of(blueprint).engine
+    reads = [read.names for read in reads_of_action(actions[name], engine)]
+    return [message for _name, message in unused_option_messages(actions, name, given, reads)]
 
 
 def retry_of(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
-from kanister_py.core.blueprints.options import OPTIONS_ANNOTATION, Option, read_annotation
+from kanister_py.core.blueprints.options import OPTIONS_ANNOTATION, Options, read_annotation
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.kube.objects import LocatedObject, Metadata, objects_at
 from kanister_py.core.kube.parts import mapping_of
@@ -152,7 +152,7 @@ class Action(ApiModel):
     input_artifact_names: Items[str] = Field(
         (), description="Names under which an ActionSet must give artifacts of earlier actions."
     )
-    options: NamedMap[Option] = Field(
+    options: Options = Field(
         default_factory=dict,
         description="Options of the action, by name. If there are none, all options are accepted "
         "and none is checked.",

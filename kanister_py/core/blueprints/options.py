@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Annotated, Any, Final, NamedTuple, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from kanister_py.core.errors import InvalidDocument, UsageError, did_you_mean
-from kanister_py.core.models import ApiModel, Choice, Items, NamedMap, read_partly, refusal
+from kanister_py.core.models import ApiModel, Choice, Items, read_partly, refusal
 from kanister_py.core.yaml.documents import Path, dump_yaml, kind_of, nearest, parse_document
 
 OPTIONS_ANNOTATION: Final = "kanister-py.io/options"
@@ -97,6 +97,18 @@ class Option(ApiModel):
             facts.append(f"default: {self.default!r}")
         about = f": {self.description}" if self.description else ""
         return f"{'; '.join(facts)}{about}"
+
+
+def _refuse_nulls(options: Any) -> Any:
+    # API servers do not store a null, so that the option would be undeclared.
+    for name, option in options.items() if isinstance(options, dict) else ():
+        if option is None:
+            raise refusal("Must be a map, such as {}, found null", (name,))
+    return options
+
+
+Options = Annotated[dict[str, Option], BeforeValidator(_refuse_nulls)]
+"""Declared options by name."""
 
 
 class HasOptions(Protocol):
@@ -230,7 +242,7 @@ def _options_in(reads: Iterable[Path]) -> set[str]:
 
 
 class _Declarations(ApiModel):
-    options: NamedMap[Option] = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict)
 
 
 def read_annotation(text: str, actions: Collection[str]) -> tuple[dict[str, Any], list[str]]:

@@ -168,3 +168,64 @@ def test_mistake_is_reported_with_its_fix(before: str, after: str, message: str)
     (problem,) = refused.value.problems
     assert message in problem.message
     assert problem.file == "b.yaml"
+
+
+DECLARES = """\
+kind: Blueprint
+metadata: {name: b, annotations: {kanister-py.io/options: '%s'}}
+actions:
+  go:
+    options: {%s}
+    phases: [{func: KubeTask}]
+  back:
+    phases: [{func: KubeTask}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "path", "message"),
+    [
+        ("a: {default: 3}", "a.default", "Must be text, found 3; put it in quotes"),
+        ("a: {type: integer, default: x}", "a.default", "Must be an integer, found 'x'"),
+        ("a: {type: int}", "a.type", "Must be 'string', 'integer', 'number' or 'boolean'"),
+        ("a: {enum: [b, c], default: d}", "a.default", "Must be one of b, c, found 'd'"),
+        ("a: {type: number, enum: ['1', x]}", "a.enum[1]", "Must be a number, found 'x'"),
+        ("a: {required: true, default: b}", "a.default", "the option is required"),
+        ("a: null", "a", "Must be a map, such as {}, found null"),
+    ],
+)
+def test_invalid_declarations_of_options_are_refused(
+    declared: str, path: str, message: str
+) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        blueprints_in(parse_documents(DECLARES % ("{}", declared)))
+    (problem,) = refused.value.problems
+    assert problem.path == f"actions.go.options.{path}"
+    assert message in problem.message
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("", "Found nothing in it"),
+        ("[back]", "Must be a map of actions, found a list"),
+        ("{bakc: {}}", "There is no action bakc; did you mean back?"),
+        ("{back: {a: {tpye: integer}}}", "back.a: Unknown key 'tpye'; did you mean type?"),
+        ("{back: {a: {default: 3}}}", "back.a.default: Must be text, found 3"),
+        ("{back: {a: null}}", "back.a: Must be a map, such as {}, found null"),
+        ("{back: [", "expected"),
+    ],
+)
+def test_invalid_declarations_in_the_annotation_are_refused(annotation: str, message: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        blueprints_in(parse_documents(DECLARES % (annotation, "")))
+    (problem,) = refused.value.problems
+    assert problem.path == 'metadata.annotations["kanister-py.io/options"]'
+    assert message in problem.message
+
+
+def test_the_field_takes_precedence_over_the_annotation() -> None:
+    text = DECLARES % ("{go: {a: {}, b: {}}, back: {c: {}}}", "a: {}")
+    (located,) = blueprints_in(parse_documents(text))
+    options = {name: [*action.options] for name, action in located.blueprint.actions.items()}
+    assert options == {"go": ["a"], "back": ["c"]}
