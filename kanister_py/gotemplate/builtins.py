@@ -29,6 +29,7 @@ from kanister_py.gotemplate.values import (
     Struct,
     Uint8,
     Value,
+    any_key,
     byte_length,
     from_bytes,
     int_of_kind,
@@ -64,6 +65,8 @@ def item_at(item: Value, key: Value) -> Value:
         assert go_type.key is not None
         assert go_type.elem is not None
         prepared_key = prepare_argument(key, go_type.key)
+        if go_type.key.kind is Kind.INTERFACE:
+            prepared_key = any_key(prepared_key)
         return item[prepared_key] if prepared_key in item else zero(go_type.elem)
     if go_type.kind is Kind.STRING:
         return Uint8(_element(to_bytes(item), key, "string"))

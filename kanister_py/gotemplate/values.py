@@ -79,6 +79,33 @@ class GoMap(dict[Any, Any]):
         self.is_nil = is_nil
 
 
+class _IntKey(int):
+    """An int as a key next to keys of other types. Python's `1`, `1.0` and `True` are one key."""
+
+    __slots__ = ()
+    go_type = INT
+
+    def __hash__(self) -> int:
+        return hash(("int", int(self)))
+
+
+class _FloatKey(float):
+    """A float64 as a key next to keys of other types."""
+
+    __slots__ = ()
+    go_type = FLOAT64
+
+    def __hash__(self) -> int:
+        return hash(("float64", float(self)))
+
+
+def any_key(key: Value) -> Value:
+    """Return a key as stored in a map whose keys may have any type."""
+    if type(key) is int:
+        return _IntKey(key)
+    return _FloatKey(key) if type(key) is float else key
+
+
 class GoSlice(list[Any]):
     """A slice whose type is not []interface{}, or a nil slice.
 

@@ -18,6 +18,9 @@ from kanister_py.gotemplate.times import Time
 from kanister_py.gotemplate.types import INTEGERS, Field, GoType, Kind, is_immutable
 from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_bytes, type_of
 
+_KEYS = frozenset({Kind.STRING, *INTEGERS})
+"""Kinds of keys that JSON can have."""
+
 # The depth at which Go starts to look for values that contain themselves, and the depth that
 # Python can handle.
 _MAX_DEPTH = 150
@@ -85,7 +88,7 @@ class _Encoder:
             self._write(_number(value))
         elif isinstance(value, bytes):
             self._write(f'"{encode_base64(value)}"')
-        elif kind is Kind.MAP:
+        elif kind is Kind.MAP and go_type.key is not None and go_type.key.kind in _KEYS:
             self._map(value, depth)
         elif kind is Kind.SLICE:
             self._list(value, depth)

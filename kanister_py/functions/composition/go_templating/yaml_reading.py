@@ -18,7 +18,7 @@ from kanister_py.gotemplate.printing import sprintf
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.times import Time
 from kanister_py.gotemplate.types import ANY, map_of
-from kanister_py.gotemplate.values import GoMap, Uint64, from_bytes, to_bytes
+from kanister_py.gotemplate.values import GoMap, Uint64, any_key, from_bytes, to_bytes
 
 _MOST_DEPTH: Final = 100
 _MAX_DUPLICATES: Final = 20
@@ -232,7 +232,7 @@ class _Reading:
         key = self._value(node)
         if isinstance(key, dict | list):
             raise GoError(f"yaml: invalid map key: {sprintf('%#v', key)}")
-        return key
+        return any_key(key)
 
     def _merge(self, members: dict[Any, Any], merged: _Node, own_keys: set[Any]) -> None:
         several = merged.members if merged.kind == "list" else [merged]

@@ -7,7 +7,7 @@ after the dash. Keys are in natural order, and lines are not folded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kanister_py.core.templates.param_types import KubeTime
@@ -94,14 +94,31 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
         return {name.lower(): _plain(value[name], spend, depth + 1) for name in value.struct.fields}
     if isinstance(value, Mapping):
         return {
-            key: _plain(value[key], spend, depth + 1)
-            for key in in_go_order(value, is_version_3=True)
+            Bareword(_rfc3339(key)) if isinstance(key, Time) else key: _plain(
+                value[key], spend, depth + 1
+            )
+            for key in _in_order(value)
         }
     if isinstance(value, list | tuple):
         return [_plain(element, spend, depth + 1) for element in value]
     if isinstance(value, bytes):
         return [int(byte) for byte in value]
     return _atom(value)
+
+
+def _in_order(keys: Iterable[Any]) -> list[Any]:
+    """Sort keys like Go's library: numbers and booleans by value, then texts, then dates."""
+    listed = list(keys)
+    texts = [key for key in listed if isinstance(key, str)]
+    ordered = in_go_order(texts, is_version_3=True)
+    if len(texts) == len(listed):
+        return ordered
+    numbers = [key for key in listed if isinstance(key, int | float)]
+    # Of equal values, a boolean is before an int, and an int before a float.
+    numbers.sort(key=lambda key: (key, not isinstance(key, bool), isinstance(key, float)))
+    others = [key for key in listed if not isinstance(key, str | int | float)]
+    empty = [key for key in others if key is None]
+    return [*numbers, *empty, *ordered, *(key for key in others if key is not None)]
 
 
 def _atom(value: Any) -> Any:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from kanister_py.functions.composition.go_templating.functions import FUNCTIONS
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.printing import sprint
 from kanister_py.gotemplate.times import Time
-from kanister_py.gotemplate.values import GoMap, Uint64, to_bytes
+from kanister_py.gotemplate.values import GoMap, to_bytes, type_name
+from tests.gotemplate.oracle_record import render
 
 RECORD = Path(__file__).with_name("recorded_from_yaml.jsonl")
 CASES = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").split("\n") if line]
@@ -37,8 +39,7 @@ def shown(value: Any) -> Any:
         return value
     if type(value) is str:
         return to_bytes(value).decode("utf-8", "replace")
-    name = {int: "int", float: "float64", Uint64: "uint64"}[type(value)]
-    return {f"${name}": sprint(value)}
+    return {f"${type_name(value)}": sprint(value)}
 
 
 def free(_: int) -> None:
@@ -78,3 +79,35 @@ def test_aliases_count_towards_the_budget() -> None:
 def test_too_deeply_nested_yaml_is_rejected() -> None:
     with pytest.raises(GoError, match="nested deeper than 100 levels"):
         from_yaml("[" * 5000, free)
+
+
+@pytest.mark.parametrize(
+    ("template", "want"),
+    [
+        pytest.param(
+            r'{{ fromYaml "x: a\n1.0: b\n1: c\ntrue: d" | toYaml }}',
+            "true: d\n1: c\n1: b\nx: a\n",
+            id="equal in Python",
+        ),
+        pytest.param(
+            r'{{ $map := fromYaml "true: a\n1: b\n1.0: c" }}'
+            "{{ len $map }}{{ index $map true }}{{ index $map 1 }}{{ index $map 1.0 }}",
+            "3abc",
+            id="looked up by their types",
+        ),
+        pytest.param(
+            r'{{ range $k, $_ := fromYaml "true: a\n1: b" }}{{ typeOf $k }}={{ $k }} {{ end }}',
+            "bool=true int=1 ",
+            id="iterated with their types",
+        ),
+        pytest.param(
+            r'{{ fromYaml "2020-01-02: a\n2020-01-02T03:04:05Z: b" | toYaml }}',
+            "2020-01-02T00:00:00Z: a\n2020-01-02T03:04:05Z: b\n",
+            id="dates",
+        ),
+        pytest.param('{{ fromYaml "2020-01-02: a" | toJson }}', "", id="dates have no JSON"),
+        pytest.param('{{ fromYaml "1: a" | toJson }}', "", id="maps with any keys have no JSON"),
+    ],
+)
+def test_keys_of_all_types_are_kept(template: str, want: str) -> None:
+    assert render(template, "map", FUNCTIONS) == want
