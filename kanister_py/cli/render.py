@@ -164,7 +164,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     switch(secrets, "--mask-secrets", help="mask data of Secrets in a pipe or file, too")
     compatibility = parser.add_argument_group("flags of crossplane render without effect here")
     for flag, metavar in _WITHOUT_EFFECT:
-        compatibility.add_argument(flag, metavar=metavar, help="accepted, with a note")
+        names = ("-f", flag) if flag == "--project-file" else (flag,)
+        compatibility.add_argument(*names, metavar=metavar, help="accepted, with a note")
     tests = parser.add_argument_group("tests")
     repeated(
         tests,

@@ -161,6 +161,7 @@ _SHORT_FLAGS_OF_ORIGINALS = {
     ("render", "-a"),  # crossplane render --function-annotations
     ("render", "-c"),  # crossplane render --include-context
     ("render", "-e"),
+    ("render", "-f"),  # crossplane render --project-file
     ("render", "-o"),  # crossplane render --observed-resources
     ("render", "-r"),
     ("render", "-s"),  # crossplane render --required-schemas
