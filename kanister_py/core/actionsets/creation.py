@@ -153,21 +153,21 @@ def _action_of(
 
 
 def set_options(
-    fields: dict[str, Any], blueprint: Blueprint, given: Mapping[str, str]
+    fields: dict[str, Any], blueprint: Blueprint, overrides: Mapping[str, str]
 ) -> list[str]:
-    """Set the options of an action, and return warnings about `given` ones that nothing reads.
+    """Set the options of an action, and return warnings about `overrides` that nothing reads.
 
     Options of a parent that the action does not declare are left out. Raises OptionsInvalid for
     options that contradict the declarations.
     """
     actions, name = blueprint.actions, str(fields["name"])
-    options = {**declared_options(actions[name], fields.pop("options", None) or {}), **given}
+    options = {**declared_options(actions[name], fields.pop("options", None) or {}), **overrides}
     check_options(actions, name, options)
     if options:
         fields["options"] = options
     engine = engine_of(blueprint).engine
     reads = [read.names for read in reads_of_action(actions[name], engine)]
-    return [message for _name, message in unused_option_messages(actions, name, given, reads)]
+    return [message for _name, message in unused_option_messages(actions, name, overrides, reads)]
 
 
 def retry_of(

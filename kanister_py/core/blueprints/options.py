@@ -128,11 +128,11 @@ def defaults_of(action: HasOptions) -> dict[str, str]:
 
 
 def options_with_defaults(
-    action: HasOptions, given: Mapping[str, str] | None
+    action: HasOptions, values: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
     """Return the options that templates of an action get."""
     defaults = defaults_of(action)
-    return {**defaults, **(given or {})} if defaults else given
+    return {**defaults, **(values or {})} if defaults else values
 
 
 def declared_options(action: HasOptions, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -156,18 +156,18 @@ class OptionProblem(NamedTuple):
 
 
 def option_problems(
-    actions: Mapping[str, HasOptions], name: str, given: Mapping[str, str] | None
+    actions: Mapping[str, HasOptions], name: str, values: Mapping[str, str] | None
 ) -> Iterator[OptionProblem]:
     """Check the options for the action `name` of a Blueprint against its declarations.
 
     An ActionSet that is created from another one inherits the options of its action. Options that
     another action of the Blueprint declares are therefore accepted.
     """
-    declared, given = actions[name].options, given or {}
+    declared, values = actions[name].options, values or {}
     if not declared:
         return
     inherited = {option for action in actions.values() for option in action.options}
-    for option, text in given.items():
+    for option, text in values.items():
         if option in declared:
             why = declared[option].why_refused(text)
             if why:
@@ -177,7 +177,7 @@ def option_problems(
             hint = hint or f"; its options are {', '.join(declared)}"
             yield OptionProblem(option, f"Action {name} has no option {option}{hint}")
     for option, declaration in declared.items():
-        if declaration.required and option not in given:
+        if declaration.required and option not in values:
             about = f" ({declaration.description})" if declaration.description else ""
             message = f"Action {name} requires the option {option}{about}, but it is not given"
             yield OptionProblem(option, message, is_missing=True)
@@ -188,46 +188,48 @@ class OptionsInvalid(UsageError, reason="OptionInvalid"):
 
 
 def check_options(
-    actions: Mapping[str, HasOptions], name: str, given: Mapping[str, str] | None
+    actions: Mapping[str, HasOptions], name: str, values: Mapping[str, str] | None
 ) -> None:
     """Raise OptionsInvalid with all problems of the options for an action."""
-    problems = list(option_problems(actions, name, given))
+    problems = list(option_problems(actions, name, values))
     if problems:
         raise OptionsInvalid("; ".join(problem.message for problem in problems))
 
 
-def open_options(action: HasOptions, given: Mapping[str, str] | None) -> dict[tuple[str, ...], str]:
+def open_options(
+    action: HasOptions, values: Mapping[str, str] | None
+) -> dict[tuple[str, ...], str]:
     """Map the required options that are not given to the reason why their values are unknown."""
     return {
         ("Options", name): f'there is no "{name}" in .Options; it is required'
         for name, option in action.options.items()
-        if option.required and name not in (given or {})
+        if option.required and name not in (values or {})
     }
 
 
-def unused_options(given: Mapping[str, str] | None, reads: Collection[Path]) -> tuple[str, ...]:
+def unused_options(values: Mapping[str, str] | None, reads: Collection[Path]) -> tuple[str, ...]:
     """Return the options that no template reads, usually because they are misspelt.
 
     `reads` are the names of the values that the templates of the action read.
     """
-    if not given or ("Options",) in reads:
+    if not values or ("Options",) in reads:
         return ()
     read_options = _options_in(reads)
-    return tuple(option for option in given if option not in read_options)
+    return tuple(option for option in values if option not in read_options)
 
 
 def unused_option_messages(
     actions: Mapping[str, HasOptions],
     name: str,
-    given: Mapping[str, str] | None,
+    values: Mapping[str, str] | None,
     reads: Collection[Path],
 ) -> Iterator[tuple[str, str]]:
     """Yield the options that no template reads, each with a message.
 
     Options that `option_problems` reports are left out.
     """
-    wrong = {problem.option for problem in option_problems(actions, name, given)}
-    for option in unused_options(given, reads):
+    wrong = {problem.option for problem in option_problems(actions, name, values)}
+    for option in unused_options(values, reads):
         if option not in wrong:
             known_names = sorted({*_options_in(reads), *actions[name].options} - {option})
             hint = did_you_mean(nearest(option, known_names))

@@ -192,17 +192,19 @@ def _wrong_options(
     manifest: LocatedObject, index: int, entry: Mapping[str, Any], blueprint: Blueprint
 ) -> Iterator[Finding]:
     """Find options that contradict the declarations of the action, or that nothing reads."""
-    name, given = str(entry.get("name")), without_nulls(entry.get("options") or {})
-    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
+    name, values = str(entry.get("name")), without_nulls(entry.get("options") or {})
+    if not isinstance(values, Mapping) or not all(
+        isinstance(text, str) for text in values.values()
+    ):
         return  # reported with the schema
     spot = Spot(manifest, ("spec", "actions", index), name)
-    for problem in option_problems(blueprint.actions, name, given):
+    for problem in option_problems(blueprint.actions, name, values):
         path = ("options", problem.option) if not problem.is_missing else ("options",)
-        where = spot.at(*path) if given else spot
+        where = spot.at(*path) if values else spot
         yield where.finding(OPTION_INVALID, problem.message)
-    reads = _names_read(blueprint, name) if given else None
+    reads = _names_read(blueprint, name) if values else None
     if reads is not None:
-        for option, message in unused_option_messages(blueprint.actions, name, given, reads):
+        for option, message in unused_option_messages(blueprint.actions, name, values, reads):
             yield spot.at("options", option).finding(OPTION_UNUSED, message)
 
 
