@@ -154,12 +154,7 @@ class TestWhatIsPrinted:
     def test_flags_for_the_engine_of_crossplane_are_accepted_with_a_note(
         self, render: Render
     ) -> None:
-        flags = (
-            "--crossplane-version=v2.4.0",
-            "--crossplane-docker-network",
-            "host",
-            "--project-file=p",
-        )
+        flags = ("--crossplane-version=v2.4.0", "--crossplane-docker-network", "host", "-f", "p")
         code, documents, err = render(*flags)
         assert (code, documents) == (0, render()[1])
         names = ("--crossplane-version", "--crossplane-docker-network", "--project-file")
