@@ -215,7 +215,7 @@ def test_right_known_only_at_run_time_is_not_reported_as_missing(
     done = kanister("rbac", str(tmp_path / "any.yaml"), "--check", *where)
     assert done.code == 0, done.err
     assert "KubeOps does not declare its accesses" in done.err
-    assert "Nothing is missing in namespace default, as far as it is known" in done.err
+    assert "Nothing is missing in namespace default, as far as functions declare it" in done.err
 
 
 class TestAWrongCluster:

@@ -239,10 +239,10 @@ def _is_not_complete(phase: PhaseStatus) -> bool:
 def first_unfinished(status: Status) -> int | None:
     """Return the index of the first action that has not ended, or None.
 
-    Only for sequential runs: the binary search relies on actions that end in order.
+    Actions do not always end in order: an action without phases ends when the run is cancelled,
+    while an earlier one may still have a phase in progress.
     """
-    at = bisect_left(status.actions, True, key=is_unfinished)
-    return at if at < len(status.actions) else None
+    return next((i for i, action in enumerate(status.actions) if is_unfinished(action)), None)
 
 
 def is_unfinished(action: ActionStatus) -> bool:

@@ -151,21 +151,28 @@ def cache_seconds(response: FunctionResponse, override: float | None) -> float:
 def is_storable(request: FunctionRequest, response: FunctionResponse) -> bool:
     """Return whether a response may be stored on disk.
 
-    It may not if the request has credentials, or if observed or desired resources are Secrets or
-    have connection details. Required resources and the context are not checked.
+    It may not if the request has credentials, or if observed, desired or required resources are
+    Secrets or have connection details. The context is not checked.
     """
     if request.credentials:
         return False
-    return not (_has_secrets(request.observed.data) or _has_secrets(response.desired.data))
+    required = {**(request.required_resources or {}), **(request.extra_resources or {})}
+    return not (
+        any(map(_is_secret, _resources_of(request.observed.data)))
+        or any(map(_is_secret, _resources_of(response.desired.data)))
+        or any(
+            _is_secret(item) for matches in required.values() for item in matches.get("items") or ()
+        )
+    )
 
 
-def _has_secrets(state: Data) -> bool:
-    for resource in (state.get("composite"), *(state.get("resources") or {}).values()):
-        if not isinstance(resource, dict):
-            continue
-        if resource.get("connectionDetails"):
-            return True
-        manifest = resource.get("resource")
-        if isinstance(manifest, dict) and manifest.get("kind") == "Secret":
-            return True
-    return False
+def _resources_of(state: Data) -> list[Any]:
+    return [state.get("composite"), *(state.get("resources") or {}).values()]
+
+
+def _is_secret(resource: Any) -> bool:
+    if not isinstance(resource, dict):
+        return False
+    manifest = resource.get("resource")
+    is_secret = isinstance(manifest, dict) and manifest.get("kind") == "Secret"
+    return is_secret or bool(resource.get("connectionDetails"))

@@ -531,3 +531,15 @@ def test_launch_failure_without_a_phase_names_none() -> None:
 def test_output_of_a_failed_phase_is_kept_in_the_journal() -> None:
     failed = PhaseFailed(NOW, FIRST, BROKEN, {"replicas": 3})
     assert parse_outcome(outcome_as_dict(failed)) == failed
+
+
+def test_cancelled_run_waits_for_the_phase_before_an_action_without_phases() -> None:
+    action = ActionRules("go", (PhaseRules("p0"),))
+    rules = Rules((action, ActionRules("empty")), ExecutionMode.SEQUENTIAL)
+    status = record(rules, fresh(rules), Begun(NOW, (("v0.0.0",), ())))
+    for outcome in (Launched(NOW, 0), PhaseStarted(NOW, FIRST, 1), CancelAsked(NOW)):
+        status = record(rules, status, outcome)
+    assert status.state is not State.FAILED
+    status = record(rules, status, PhaseFailed(NOW, FIRST, BROKEN))
+    assert status.state is State.FAILED
+    assert status.actions[0].phases[0].state is State.FAILED
