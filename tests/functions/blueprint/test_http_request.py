@@ -541,6 +541,7 @@ def test_invalid_request_is_rejected(
         pytest.param({"url": "http:///x"}, ["url"], id="no host"),
         pytest.param({"headers": {"X A:": "b"}}, ["headers"], id="no name of a header"),
         pytest.param({"headers": {"X-A": "b\r\nX-Evil: c"}}, ["headers"], id="two headers"),
+        pytest.param({"caCertificate": "ca.pem"}, ["caCertificate"], id="a file name"),
         pytest.param({"headers": {"X-A": "b"}, "url": "http://x"}, [], id="nothing wrong"),
         pytest.param({}, [], id="nothing known yet"),
     ],

@@ -57,6 +57,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 # Headers that are also sent to other hosts after a redirect.
 _HARMLESS: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 _MOST_REDIRECTS: Final = 10
+_END_OF_PEM_HEADER: Final = "CERTIFICATE-----"
 _FIRST_DELAY_SECONDS: Final = 1.0
 _LONGEST_DELAY_SECONDS: Final = 30.0
 _LONGEST_RETRY_AFTER_SECONDS: Final = 300.0
@@ -202,6 +203,11 @@ class HTTPRequest(Func):
                 Address.of(url)
         except InvalidRequest as error:
             yield "url", error
+        authority = args.get("caCertificate")
+        # Parsing it needs modules that are slow to import.
+        if isinstance(authority, str) and authority and _END_OF_PEM_HEADER not in authority:
+            problem = "caCertificate must contain certificates in PEM: -----BEGIN CERTIFICATE-----"
+            yield "caCertificate", InvalidRequest(problem)
         for name, value in headers.items() if isinstance(headers, Mapping) else ():
             try:
                 check_header(name, str(value))
