@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from contextlib import contextmanager
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.cli.files import STDIN, documents_by_file
@@ -15,11 +16,12 @@ from kanister_py.cli.parser import (
     switch,
 )
 from kanister_py.cli.references import named_reference, object_reference, place
-from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.errors import ApiError, InvalidDocument
 from kanister_py.core.kube.resources import BLUEPRINTS
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
+    from kanister_py.core.yaml.documents import Path
     from kanister_py.ports.cluster import Cluster
 
 _FLAGS_IN_ACTIONSET: Final = (
@@ -105,6 +107,35 @@ def objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
             yield value
 
 
+@contextmanager
+def places_of_refused(paths: Sequence[str]) -> Iterator[None]:
+    """Add the file and line of a manifest to the error with which the embedded cluster refuses it.
+
+    Manifests from standard input cannot be read again, so their errors stay unchanged.
+    """
+    try:
+        yield
+    except ApiError as error:
+        if error.manifest is None or STDIN in paths:
+            raise
+        for documents in documents_by_file(paths).values():
+            for document in documents:
+                path = _path_in(document.value, error.manifest)
+                if path is not None:
+                    raise InvalidDocument([document.problem(path, error.message)]) from error
+        raise
+
+
+def _path_in(value: Any, manifest: Mapping[str, Any]) -> Path | None:
+    """Return the path of a manifest in a document, which may be a List, or None."""
+    if value == manifest:
+        return ()
+    items = value.get("items") if isinstance(value, dict) else None
+    if not isinstance(items, list) or manifest not in items:
+        return None
+    return ("items", items.index(manifest))
+
+
 # ActionSets in files
 
 
@@ -118,7 +149,7 @@ class ActionSetInput(NamedTuple):
 def names_actionset(args: argparse.Namespace) -> bool:
     """Return whether the command line names a file without an action, so an ActionSet."""
     path = args.blueprint
-    return bool(path) and not args.action and (path == STDIN or Path(path).exists())
+    return bool(path) and not args.action and (path == STDIN or FilePath(path).exists())
 
 
 def read_actionset(args: argparse.Namespace, cluster: Cluster | None) -> ActionSetInput:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kanister_py.cli.connection import add_connection, connected, is_connected, located_blueprint
-from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
+from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in, places_of_refused
 from kanister_py.cli.missing_inputs import flags_by_root, flags_for_missing
 from kanister_py.cli.output import Line, Tint, say, say_notices, write_data
 from kanister_py.cli.parser import CommandLineError
@@ -87,15 +87,16 @@ def _plan(args: argparse.Namespace, cluster: Cluster | None) -> Plan:
         namespace=args.namespace,
         is_strict=args.strict_versions,
     )
-    return plan_blueprint(
-        located_blueprint(cluster, args),
-        args.action,
-        object=args.object,
-        options=dict(args.option),
-        at=releases_at(args.target_release, read_functions().registry),
-        settings=settings,
-        **inputs_of(args),
-    )
+    with places_of_refused(args.files):
+        return plan_blueprint(
+            located_blueprint(cluster, args),
+            args.action,
+            object=args.object,
+            options=dict(args.option),
+            at=releases_at(args.target_release, read_functions().registry),
+            settings=settings,
+            **inputs_of(args),
+        )
 
 
 def _missing_inputs(args: argparse.Namespace, plan: Plan) -> list[str]:

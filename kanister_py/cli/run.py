@@ -41,6 +41,7 @@ from kanister_py.cli.inputs import (
     inputs_of,
     names_actionset,
     objects_in,
+    places_of_refused,
     read_actionset,
 )
 from kanister_py.cli.missing_inputs import flags_by_root
@@ -170,7 +171,8 @@ def run(args: argparse.Namespace) -> int:
         if args.locations:
             say_warning(_locations_warning(args.locations))
         with _page(args, view, clock) as page:
-            started = _start(args, page or view, cluster)
+            with places_of_refused(args.files):
+                started = _start(args, page or view, cluster)
             if page is not None:
                 page.run = started
             is_stopped = _follow(started, signals, view, args.timeout)

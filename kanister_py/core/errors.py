@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 
 def did_you_mean(near: Sequence[str]) -> str:
@@ -209,6 +209,8 @@ class ApiError(KanisterError, reason="Unknown"):
     """
 
     code: ClassVar[int] = 500
+    manifest: Mapping[str, Any] | None = None
+    """The refused manifest, if it was one of several."""
 
     def __init_subclass__(cls, *, reason: str = "", code: int = 0) -> None:
         super().__init_subclass__(reason=reason)

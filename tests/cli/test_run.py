@@ -67,6 +67,38 @@ def test_invalid_manifest_is_refused_with_file_and_line(
     assert f"{manifest}:2:1: apiVersion: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param(
+            "kind: ConfigMap\napiVersion: v1\nmetadata: {name: one}\n---\n"
+            "kind: ConfigMap\napiVersion: v1\nmetadata: {name: x, labels: 5}\n",
+            5,
+            id="the second document",
+        ),
+        pytest.param(
+            "kind: List\napiVersion: v1\nitems:\n"
+            "- {kind: ConfigMap, apiVersion: v1, metadata: {name: x, labels: 5}}\n",
+            4,
+            id="an item of a List",
+        ),
+    ],
+)
+def test_a_manifest_that_the_cluster_refuses_has_its_file_and_line(
+    blueprint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    text: str,
+    line: int,
+) -> None:
+    manifest = tmp_path / "objects.yaml"
+    manifest.write_text(text)
+    assert main([command, blueprint, "skipped", "-f", str(manifest)]) == 1
+    assert f"{manifest}:{line}:" in capsys.readouterr().err
+
+
 FAILS_WITH_TRIES_LEFT = """\
 apiVersion: cr.kanister.io/v1alpha1
 kind: Blueprint

@@ -8,6 +8,7 @@ from threading import RLock
 from typing import Any, Final, Self
 
 from kanister_py.core.errors import (
+    ApiError,
     BadRequest,
     Cause,
     Forbidden,
@@ -378,7 +379,11 @@ class MemoryCluster:
         loaded = []
         for manifest in saved_state.in_loading_order(objects):
             with self._lock:
-                loaded.append(saved_state.load(self._objects, manifest))
+                try:
+                    loaded.append(saved_state.load(self._objects, manifest))
+                except ApiError as error:
+                    error.manifest = manifest
+                    raise
         return loaded
 
     def compact(self) -> None:
