@@ -250,6 +250,18 @@ def test_the_number_of_replicas_may_be_left_to_an_autoscaler(chart: Helm) -> Non
     assert of_kind(objects, "PodDisruptionBudget").keys() == deployments.keys()
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param({"nameOverride": "backup"}, "kanister-py-backup", id="name of the chart"),
+        pytest.param({"fullnameOverride": "backup"}, "backup", id="full name"),
+        pytest.param({"enabled": True}, "kanister-py", id="condition of a parent chart"),
+    ],
+)
+def test_names_can_be_overridden(chart: Helm, values: dict[str, Any], expected: str) -> None:
+    assert [*of_kind(chart.objects(values), "Deployment")] == [expected]
+
+
 @pytest.mark.parametrize("install", ["", "missing"])
 def test_without_a_cluster_definitions_must_be_enabled_explicitly(
     chart: Helm, install: str

@@ -1,8 +1,11 @@
 {{- define "kanister-py.name" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- $chart := .Values.nameOverride | default .Chart.Name -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- else if contains $chart .Release.Name -}}
 {{- .Release.Name | trunc 45 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 45 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $chart | trunc 45 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
