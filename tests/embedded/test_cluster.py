@@ -295,6 +295,13 @@ def test_a_write_wakes_a_waiting_watch() -> None:
     assert seen == ["mine"]
 
 
+@pytest.mark.parametrize("key", ["name", "generateName", "namespace"])
+def test_name_that_is_not_text_is_refused(cluster: MemoryCluster, key: str) -> None:
+    metadata = {"name": "settings", key: True}  # the value of `y` in YAML
+    with pytest.raises(BadRequest, match=f"ConfigMap.metadata.{key} of type string"):
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

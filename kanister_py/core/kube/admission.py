@@ -195,6 +195,9 @@ def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
     metadata = obj.get("metadata")
     places: dict[str, Any] = {}
     if isinstance(metadata, Mapping):
+        for key in ("name", "generateName", "namespace"):
+            if metadata.get(key) is not None and not isinstance(metadata[key], str):
+                raise _unreadable(kind, f"metadata.{key}", metadata[key], "string")
         places = {f"metadata.{key}": metadata.get(key) for key in ("labels", "annotations")}
     places |= {key: obj.get(key) for key in _DATA_FIELDS.get(kind.group_kind, ())}
     for path, values in places.items():
